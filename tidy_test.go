@@ -91,7 +91,8 @@ var (
 	impure = []string{"math/rand", "math/rand/v2", "crypto/rand", "net", "net/http", "os", "os/exec", "syscall"}
 	// shells are the files of pure rooms that are not rules but wait, wake or
 	// look at a clock that they were given; see their comments.
-	shells = []string{"ledger/ledger.go", "ledger/feed.go", "ledger/apply.go", "ledger/snapshot.go", "ledger/verify.go", "ledger/stats.go"}
+	shells = []string{"ledger/ledger.go", "ledger/feed.go", "ledger/apply.go", "ledger/snapshot.go", "ledger/verify.go",
+		"ledger/stats.go"}
 )
 
 type pkg struct {
@@ -112,7 +113,8 @@ func packages(t *testing.T) []pkg {
 
 // listed asks go for the packages of the module, once for all tests.
 var listed = sync.OnceValues(func() (all []pkg, err error) {
-	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,Doc,Imports,TestImports,XTestImports,GoFiles", "./...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,Doc,Imports,TestImports,XTestImports,GoFiles",
+		"./...").Output()
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +145,8 @@ func room(importPath string) (string, int) {
 }
 
 func outside(importPath string) bool {
-	return importPath == module || strings.HasPrefix(importPath, module+"/examples/") || strings.HasPrefix(importPath, module+"/scripts/")
+	return importPath == module || strings.HasPrefix(importPath, module+"/examples/") || strings.HasPrefix(importPath,
+		module+"/scripts/")
 }
 
 func TestFloors(t *testing.T) {
@@ -191,7 +194,8 @@ func TestSatellites(t *testing.T) {
 				case below && slices.Index(s.below, to) < slices.Index(s.below, own):
 				case to == "" && !slices.Contains(s.below, own):
 				default:
-					t.Errorf("%s imports %s: rooms of %s know its kernel and what is below it alone; ask through its rules", p.ImportPath, imp, name)
+					t.Errorf("%s imports %s: rooms of %s know its kernel and what is below it alone; ask through its rules",
+						p.ImportPath, imp, name)
 				}
 			}
 		}
@@ -266,7 +270,8 @@ func TestRoomsOfLibraries(t *testing.T) {
 // kits are the packages that only tests import, and that may import testing. kit itself
 // imports no other room, so that a test of any room can use it.
 var kits = []string{
-	"kit", "company/companytest", "adapter/shim/shimtest", "adapter/cli/clitest", "api/described", "api/apitest", "testnet/testkit",
+	"kit", "company/companytest", "adapter/shim/shimtest", "adapter/cli/clitest", "api/described", "api/apitest",
+	"testnet/testkit",
 }
 
 func TestRoomsOfKits(t *testing.T) {
@@ -333,7 +338,8 @@ func checkPure(t *testing.T, path, name string, shell bool) {
 				t.Errorf("%s starts a goroutine", fset.Position(n.Pos()))
 			}
 		case *ast.SelectorExpr:
-			if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "After", "Sleep", "NewTimer", "NewTicker"}, n.Sel.Name) && !shell {
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "After",
+				"Sleep", "NewTimer", "NewTicker"}, n.Sel.Name) && !shell {
 				t.Errorf("%s uses time.%s", fset.Position(n.Pos()), n.Sel.Name)
 			}
 		}
@@ -348,7 +354,8 @@ func TestWords(t *testing.T) {
 	if err != nil {
 		t.Skip("not a Git checkout")
 	}
-	banned := []string{"/work" + "/main", "/work" + "/shared", "proxy.golang" + ".org", "registry.npmjs" + ".org", "pypi" + ".org"}
+	banned := []string{"/work" + "/main", "/work" + "/shared", "proxy.golang" + ".org", "registry.npmjs" + ".org",
+		"pypi" + ".org"}
 	for name := range strings.FieldsSeq(string(out)) {
 		b, err := os.ReadFile(name)
 		if err != nil {
@@ -399,7 +406,8 @@ func TestArchitecture(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if base := filepath.Base(name); name != "ARCHITECTURE.md" && base != "README.md" && !strings.Contains(string(index), "("+base+")") {
+		if base := filepath.Base(name); name != "ARCHITECTURE.md" && base != "README.md" && !strings.Contains(string(index),
+			"("+base+")") {
 			t.Errorf("docs/decisions/README.md does not list %s", base)
 		}
 	}

@@ -33,7 +33,8 @@ func (k Kind) Misfits(config json.RawMessage) (out []Misfit) {
 			}
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			for _, given := range slices.Sorted(maps.Keys(members)) {
-				if name == "-" || name == "" || seen[given] || !strings.EqualFold(given, name) { // matched as encoding/json matches names
+				if name == "-" || name == "" || seen[given] || !strings.EqualFold(given,
+					name) { // matched as encoding/json matches names
 					continue
 				}
 				if m, bad := misfit(given, members[given], f.Type); bad {
@@ -48,7 +49,8 @@ func (k Kind) Misfits(config json.RawMessage) (out []Misfit) {
 
 // misfit decodes a member as a run does, and returns what does not fit.
 func misfit(name string, v json.RawMessage, t reflect.Type) (Misfit, bool) {
-	if of := (map[string]json.RawMessage{}); t == reflect.TypeFor[map[string]live.Value]() && json.Unmarshal(v, &of) == nil {
+	if of := (map[string]json.RawMessage{}); t == reflect.TypeFor[map[string]live.Value]() &&
+		json.Unmarshal(v, &of) == nil {
 		for _, key := range slices.Sorted(maps.Keys(of)) {
 			if m, bad := misfit(key, of[key], t.Elem()); bad {
 				m.Path = append([]string{name}, m.Path...)

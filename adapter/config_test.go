@@ -22,7 +22,8 @@ func TestMisfitsAreWhatNoRunCouldDecode(t *testing.T) {
 			t.Errorf("%s refuses what it does not know: %v", kind, bad)
 		}
 		for _, f := range k.Fields { // each field of the form is known, with the form's type
-			good := map[string]string{"text": `"x"`, "textarea": `"x"`, "select": `"x"`, "number": `3`, "toggle": `true`, "list": `["x"]`}[f.Type]
+			good := map[string]string{"text": `"x"`, "textarea": `"x"`, "select": `"x"`, "number": `3`, "toggle": `true`,
+				"list": `["x"]`}[f.Type]
 			if f.Key == "env" || f.Key == "headers" {
 				good = `{"A":"b"}`
 			}
@@ -35,13 +36,19 @@ func TestMisfitsAreWhatNoRunCouldDecode(t *testing.T) {
 		}
 	}
 	for _, c := range [][3]string{
-		{"process", `{"timeoutSec":"x","env":5,"cwd":3,"command":[],"args":"a b"}`, "command string, args array of strings, cwd string, env object, timeoutSec number"},
-		{"process", `{"env":{"A":{"value":3},"B":4}}`, "env.A string"}, {"process", `{"limits":{"memoryMb":"1"}}`, "limits.memoryMb int"}, {"process", `{"Command":1}`, "Command string"},
-		{"claude_local", `{"maxTurnsPerRun":2.5,"chrome":1,"extraArgs":[1],"model":{}}`, "model string, maxTurnsPerRun int, extraArgs array of strings, chrome boolean"},
-		{"codex_local", `{"search":"yes"}`, "search boolean"}, {"acp", `{"permissions":[]}`, "permissions string"}, {"pi_local", `{"thinking":1}`, "thinking string"},
-		{"http", `{"url":1,"timeoutMs":"1","headers":{"A":1},"callback":"no"}`, "url string, headers.A string, timeoutMs int, callback boolean"},
+		{"process", `{"timeoutSec":"x","env":5,"cwd":3,"command":[],"args":"a b"}`,
+			"command string, args array of strings, cwd string, env object, timeoutSec number"},
+		{"process", `{"env":{"A":{"value":3},"B":4}}`, "env.A string"}, {"process", `{"limits":{"memoryMb":"1"}}`,
+			"limits.memoryMb int"}, {"process", `{"Command":1}`, "Command string"},
+		{"claude_local", `{"maxTurnsPerRun":2.5,"chrome":1,"extraArgs":[1],"model":{}}`,
+			"model string, maxTurnsPerRun int, extraArgs array of strings, chrome boolean"},
+		{"codex_local", `{"search":"yes"}`, "search boolean"}, {"acp", `{"permissions":[]}`, "permissions string"},
+		{"pi_local", `{"thinking":1}`, "thinking string"},
+		{"http", `{"url":1,"timeoutMs":"1","headers":{"A":1},"callback":"no"}`,
+			"url string, headers.A string, timeoutMs int, callback boolean"},
 		{"openclaw_gateway", `{"authToken":5,"disableDeviceAuth":"x"}`, "authToken string, disableDeviceAuth boolean"},
-		{"wasm", `{"fuel":"x","grants":"all"}`, "fuel int, grants array of strings"}, {"container", `{"image":1,"mounts":[{"source":1}]}`, "image string, mounts.source string"},
+		{"wasm", `{"fuel":"x","grants":"all"}`, "fuel int, grants array of strings"},
+		{"container", `{"image":1,"mounts":[{"source":1}]}`, "image string, mounts.source string"},
 		{"wasm", `{"command":5}`, ""}, {"process", `[]`, ""},
 	} {
 		k, _ := Find(c[0])

@@ -100,7 +100,10 @@ func KeyVariables() []KeyVariable { return slices.Clone(keyVariables) }
 // Keys returns the variables of an environment ("K=V") that hold a key: their names only.
 func Keys(environ []string) (out []KeyVariable) {
 	for _, k := range keyVariables {
-		if slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, k.Name+"=") && len(kv) > len(k.Name)+1 }) {
+		if slices.ContainsFunc(environ, func(kv string) bool {
+			return strings.HasPrefix(kv, k.Name+"=") &&
+				len(kv) > len(k.Name)+1
+		}) {
 			out = append(out, k)
 		}
 	}
@@ -117,7 +120,8 @@ type Look struct {
 // variables have keys. It does not return the keys.
 func (p Prober) Offers(ctx context.Context, servers []ModelServer, look Look) []Offer {
 	if look.Port != 0 {
-		servers = append(slices.Clone(servers), ModelServer{Name: "llama.cpp", Provider: "llamacpp", URL: fmt.Sprintf("http://127.0.0.1:%d/v1", look.Port), owner: "llamacpp"})
+		servers = append(slices.Clone(servers), ModelServer{Name: "llama.cpp", Provider: "llamacpp",
+			URL: fmt.Sprintf("http://127.0.0.1:%d/v1", look.Port), owner: "llamacpp"})
 	}
 	found := make([]*Offer, len(servers))
 	var wg sync.WaitGroup
@@ -188,7 +192,8 @@ func (o *Offer) try(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tryWait)
 	defer cancel()
 	began := time.Now()
-	body := map[string]any{"model": o.Answers(), "max_tokens": tryTokens, "messages": []map[string]string{{"role": "user", "content": "Say hello."}}}
+	body := map[string]any{"model": o.Answers(), "max_tokens": tryTokens,
+		"messages": []map[string]string{{"role": "user", "content": "Say hello."}}}
 	var said struct {
 		Choices []json.RawMessage `json:"choices"`
 	}

@@ -36,7 +36,8 @@ func TestANodeTellsWhatItOffers(t *testing.T) {
 	environ := []string{"PATH=" + bin, "OPENAI_API_KEY=sk-canary-77", "ANTHROPIC_API_KEY=", "GEMINI_API_KEYS=x"}
 	servers := []ModelServer{
 		{Name: "Ollama", Provider: "ollama", URL: serve(`{"data":[{"id":"nomic-embed"},{"id":"qwen3"}]}`, 200)},
-		{Name: "llama.cpp", Provider: "llamacpp", URL: serve(`{"data":[{"id":"m","owned_by":"somebody"}]}`, 500), owner: "llamacpp"},
+		{Name: "llama.cpp", Provider: "llamacpp", URL: serve(`{"data":[{"id":"m","owned_by":"somebody"}]}`, 500),
+			owner: "llamacpp"},
 		{Name: "vLLM", Provider: "vllm", URL: serve(`<html>`, 200)},
 		{Name: "LM Studio", Provider: "openai_compatible", URL: "http://127.0.0.1:1/v1"},
 	}
@@ -46,7 +47,9 @@ func TestANodeTellsWhatItOffers(t *testing.T) {
 	for _, o := range found {
 		got = append(got, strings.Join([]string{o.Kind, o.Name, o.Adapter, o.Provider, o.Answers(), o.Problem}, "|"))
 	}
-	want := []string{"server|Ollama||ollama|qwen3|", "server|model server||openai_compatible|m|it answered with status 500", "program|Claude Code|claude_local|||", "key|OPENAI_API_KEY||openai||"}
+	want := []string{"server|Ollama||ollama|qwen3|",
+		"server|model server||openai_compatible|m|it answered with status 500", "program|Claude Code|claude_local|||",
+		"key|OPENAI_API_KEY||openai||"}
 	if !slices.Equal(got, want) || asked != 2 {
 		t.Errorf("got %q after %d answers, want %q", got, asked, want)
 	}
@@ -60,7 +63,8 @@ func TestANodeTellsWhatItOffers(t *testing.T) {
 
 func TestOllamaIsLookedForWhereItsVariableSays(t *testing.T) {
 	t.Parallel()
-	for given, want := range map[string]string{"": "http://127.0.0.1:11434/v1", "127.0.0.1:9": "http://127.0.0.1:9/v1", "http://127.0.0.1:8/": "http://127.0.0.1:8/v1"} {
+	for given, want := range map[string]string{"": "http://127.0.0.1:11434/v1", "127.0.0.1:9": "http://127.0.0.1:9/v1",
+		"http://127.0.0.1:8/": "http://127.0.0.1:8/v1"} {
 		if got := ModelServers([]string{"OLLAMA_HOST=" + given})[0].URL; got != want {
 			t.Errorf("%q: %s, want %s", given, got, want)
 		}

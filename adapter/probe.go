@@ -84,7 +84,8 @@ func (p Prober) Probe(ctx context.Context, kind string, config json.RawMessage) 
 		case !filepath.IsAbs(c.Dir):
 			add("error", "cwd_not_absolute", "", "The working directory %s is not an absolute path", c.Dir)
 		case err != nil || !st.IsDir():
-			add("error", "cwd_missing", "make it on this node, or leave cwd out", "The working directory %s is not on this node", c.Dir)
+			add("error", "cwd_missing", "make it on this node, or leave cwd out",
+				"The working directory %s is not on this node", c.Dir)
 		default:
 			add("info", "cwd_found", "", "The working directory is there")
 		}
@@ -117,7 +118,8 @@ func (p Prober) Probe(ctx context.Context, kind string, config json.RawMessage) 
 		}
 	case kind == "wasm":
 		if _, err := os.Stat(c.Module); filepath.IsAbs(c.Module) && err != nil {
-			add("error", "module_missing", "copy it there, or attach it to an issue", "The module %s is not on this node", c.Module)
+			add("error", "module_missing", "copy it there, or attach it to an issue",
+				"The module %s is not on this node", c.Module)
 		} else if c.Module == "" {
 			add("info", "default_agent", "", "No module is configured: the default agent runs, which is part of Selvage")
 		} else {
@@ -127,7 +129,8 @@ func (p Prober) Probe(ctx context.Context, kind string, config json.RawMessage) 
 	given := func(name string) bool { return len(c.Env[name]) > 0 }
 	if len(k.Keys) > 0 && !slices.ContainsFunc(k.Keys, given) {
 		add("warn", "key_missing", "set it among the agent's variables, as a reference to a secret",
-			"No %s is among the agent's variables; only somebody who signed in on the node lets it work", strings.Join(k.Keys, " or "))
+			"No %s is among the agent's variables; only somebody who signed in on the node lets it work",
+			strings.Join(k.Keys, " or "))
 	}
 	if k.Gateway && c.Gateway != nil && !*c.Gateway {
 		add("warn", "gateway_off", "", "Calls do not go through the gateway: they are not paid in advance")
@@ -160,7 +163,8 @@ func (p Prober) program(ctx context.Context, k Kind, command, dir string, given 
 		if command == k.Program {
 			hint = k.Note
 		}
-		return []Finding{{Code: "command_not_found", Level: "error", Message: fmt.Sprintf("%s is not on the PATH of this node", command), Detail: path, Hint: hint}}
+		return []Finding{{Code: "command_not_found", Level: "error",
+			Message: fmt.Sprintf("%s is not on the PATH of this node", command), Detail: path, Hint: hint}}
 	}
 	checks := []Finding{{Code: "command_found", Level: "info", Message: command + " is there", Detail: at}}
 	if k.Program == "" || p.Run == nil {
@@ -171,7 +175,8 @@ func (p Prober) program(ctx context.Context, k Kind, command, dir string, given 
 	said, err := p.Run(ctx, at, map[string]string{"PATH": path, "HOME": env["HOME"]})
 	said, _, _ = strings.Cut(strings.TrimSpace(said), "\n")
 	if err != nil || said == "" {
-		return append(checks, Finding{Code: "version_unknown", Level: "warn", Message: command + " does not tell its version", Detail: fmt.Sprint(err)})
+		return append(checks, Finding{Code: "version_unknown", Level: "warn", Message: command + " does not tell its version",
+			Detail: fmt.Sprint(err)})
 	}
 	return append(checks, Finding{Code: "version", Level: "info", Message: command + " " + said[:min(len(said), 200)]})
 }

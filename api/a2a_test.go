@@ -23,17 +23,20 @@ func taskIn(t *testing.T, a apitest.Answer) string {
 func TestBadRequestsOfA2A(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := h.Company("Acme")
-	ada := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
+	ada := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process"}`).
+		Want(t, 201, "").Field(t, "id")
 	h.Call("POST", "/api/agents/"+ada+"/pause", `{}`).Want(t, 200, "")
 	rpc := func(method, params, want string) apitest.Answer {
 		t.Helper()
-		return h.Call("POST", "/a2a/"+ada, `{"jsonrpc":"2.0","id":7,"method":"`+method+`","params":`+params+`}`).Want(t, 200, want)
+		return h.Call("POST", "/a2a/"+ada, `{"jsonrpc":"2.0","id":7,"method":"`+method+`","params":`+params+`}`).
+			Want(t, 200, want)
 	}
 	h.Call("GET", "/.well-known/agent-card.json", "").Want(t, 200, `"tags":["Acme","engineer"]`)
 	h.Call("GET", "/a2a/Ada/.well-known/agent-card.json", "").Want(t, 200, `"protocolVersion":"1.0"`)
 	h.Call("GET", "/a2a/Eve/.well-known/agent-card.json", "").Want(t, 404, "Agent not found")
 	h.Call("GET", "/a2a", "").Want(t, 405, "POST a JSON-RPC request")
-	for body, want := range map[string]string{`{`: "-32700", `[]`: "-32600", `{"jsonrpc":"1.0","id":1,"method":"GetTask"}`: "-32600", `{"jsonrpc":"2.0","id":{},"method":"GetTask"}`: "-32600",
+	for body, want := range map[string]string{`{`: "-32700", `[]`: "-32600",
+		`{"jsonrpc":"1.0","id":1,"method":"GetTask"}`: "-32600", `{"jsonrpc":"2.0","id":{},"method":"GetTask"}`: "-32600",
 		`{"jsonrpc":"2.0","id":1,"method":"Fly"}`: "-32601"} {
 		h.Call("POST", "/a2a", body).Want(t, 200, want)
 	}

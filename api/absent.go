@@ -33,38 +33,52 @@ func AbsentRoutes() []Route {
 	const of, config = "/api/companies/{companyId}", "/api/secret-provider-configs/{id}"
 	const only = "Secrets are kept by the mesh itself; it reads from no other keeper"
 	refuse := func(method, path, tag, summary, why string) Route {
-		return Route{Method: method, Path: path, Tag: tag, Summary: summary, Who: Board, Never: http.StatusUnprocessableEntity, NoTool: true, Handle: func(rc *Request) (Response, error) {
-			if err := rc.ofNoCompany(); err != nil {
-				return Response{}, err
-			}
-			return Response{}, Unprocessable(why, nil)
-		}}
+		return Route{Method: method, Path: path, Tag: tag, Summary: summary, Who: Board,
+			Never: http.StatusUnprocessableEntity, NoTool: true, Handle: func(rc *Request) (Response, error) {
+				if err := rc.ofNoCompany(); err != nil {
+					return Response{}, err
+				}
+				return Response{}, Unprocessable(why, nil)
+			}}
 	}
 	missing := func(method, path, tag, summary, what string) Route {
-		return Route{Method: method, Path: path, Tag: tag, Summary: summary, Who: Board, Never: http.StatusNotFound, NoTool: true,
+		return Route{Method: method, Path: path, Tag: tag, Summary: summary, Who: Board, Never: http.StatusNotFound,
+			NoTool: true,
 			Handle: func(*Request) (Response, error) { return Response{}, NotFound(what) }}
 	}
 	none := func(path, summary string) Route {
-		return Route{Method: "GET", Path: of + path, Tag: "agents", Summary: summary, Who: Board, Out: []struct{}{}, NoTool: true, Handle: OfCompany([]struct{}{})}
+		return Route{Method: "GET", Path: of + path, Tag: "agents", Summary: summary, Who: Board, Out: []struct{}{},
+			NoTool: true, Handle: OfCompany([]struct{}{})}
 	}
 	const noConfig = "Secret provider config not found"
 	return []Route{
 		refuse("POST", of+"/secret-provider-configs", "secrets", "Add another keeper of secrets; there can be none", only),
-		refuse("POST", of+"/secret-provider-configs/discovery/preview", "secrets", "Look for secrets at another keeper; there is none", only),
-		refuse("POST", of+"/secrets/remote-import/preview", "secrets", "Show what would be taken over from another keeper; there is none", only),
+		refuse("POST", of+"/secret-provider-configs/discovery/preview", "secrets",
+			"Look for secrets at another keeper; there is none", only),
+		refuse("POST", of+"/secrets/remote-import/preview", "secrets",
+			"Show what would be taken over from another keeper; there is none", only),
 		refuse("POST", of+"/secrets/remote-import", "secrets", "Take secrets over from another keeper; there is none", only),
 		missing("GET", config, "secrets", "Read the settings of another keeper of secrets; there are none", noConfig),
 		missing("PATCH", config, "secrets", "Change the settings of another keeper of secrets; there are none", noConfig),
 		missing("DELETE", config, "secrets", "Remove another keeper of secrets; there is none", noConfig),
 		missing("POST", config+"/default", "secrets", "Prefer another keeper of secrets; there is none", noConfig),
-		missing("POST", config+"/health", "secrets", "Look whether another keeper of secrets answers; there is none", noConfig),
+		missing("POST", config+"/health", "secrets",
+			"Look whether another keeper of secrets answers; there is none", noConfig),
 		none("/managed-agent-profiles", "List the profiles of agents that a vendor runs; there are none"),
 		none("/remote-agent-profiles", "List the profiles of agents that a vendor's service runs; there are none"),
-		refuse("POST", of+"/managed-agent-profiles", "agents", "Add the profile of an agent that a vendor runs; nodes run agents here", "Agents run on the nodes of the mesh; an agent with the adapter http or openclaw_gateway is run by somebody else"),
-		refuse("POST", of+"/remote-agent-profiles", "agents", "Add the profile of an agent that a vendor's service runs; nodes run agents here", "Agents run on the nodes of the mesh; an agent with the adapter http or openclaw_gateway is run by somebody else"),
-		{Method: "POST", Path: "/api/plugins/install", Tag: "plugins", Summary: "Install a plugin; there are none yet", Who: Admin, In: installPlugin{}, Never: http.StatusUnprocessableEntity, NoTool: true, Handle: noPlugin},
-		{Method: "POST", Path: "/api/instance/database-backups", Tag: "mesh", Summary: "Back the instance up on its own disk; backups leave the mesh, see POST /api/v1/mesh/snapshot", Who: Admin, Never: http.StatusConflict, NoTool: true, Handle: noBackupHere},
-		{Method: "GET", Path: of + "/export/fidelity", Tag: "portability", Summary: "Tell what an export of a company does not hold", Who: Board, Out: fidelity{}, Handle: readFidelity},
+		refuse("POST", of+"/managed-agent-profiles", "agents",
+			"Add the profile of an agent that a vendor runs; nodes run agents here",
+			"Agents run on the nodes of the mesh; an agent with the adapter http or openclaw_gateway is run by somebody else"),
+		refuse("POST", of+"/remote-agent-profiles", "agents",
+			"Add the profile of an agent that a vendor's service runs; nodes run agents here",
+			"Agents run on the nodes of the mesh; an agent with the adapter http or openclaw_gateway is run by somebody else"),
+		{Method: "POST", Path: "/api/plugins/install", Tag: "plugins", Summary: "Install a plugin; there are none yet",
+			Who: Admin, In: installPlugin{}, Never: http.StatusUnprocessableEntity, NoTool: true, Handle: noPlugin},
+		{Method: "POST", Path: "/api/instance/database-backups", Tag: "mesh",
+			Summary: "Back the instance up on its own disk; backups leave the mesh, see POST /api/v1/mesh/snapshot", Who: Admin,
+			Never: http.StatusConflict, NoTool: true, Handle: noBackupHere},
+		{Method: "GET", Path: of + "/export/fidelity", Tag: "portability",
+			Summary: "Tell what an export of a company does not hold", Who: Board, Out: fidelity{}, Handle: readFidelity},
 	}
 }
 

@@ -84,7 +84,10 @@ func (rc *Request) checkPerson() error {
 	case rc.HTTP.Method == "GET" || rc.HTTP.Method == "HEAD":
 		return nil
 	}
-	if ok, err = rc.StillTrue(func(tx *ledger.Tx) bool { return people.MayWrite(tx, of, rc.Actor.ID) }); err == nil && !ok {
+	if ok, err = rc.StillTrue(func(tx *ledger.Tx) bool {
+		return people.MayWrite(tx, of,
+			rc.Actor.ID)
+	}); err == nil && !ok {
 		err = errViewer
 	}
 	return err

@@ -21,8 +21,9 @@ import (
 // written describes the types that encode themselves as several kinds of value.
 var written = map[reflect.Type]*huma.Schema{
 	reflect.TypeFor[core.Percent](): {Type: huma.TypeNumber},
-	reflect.TypeFor[portable.File](): {Description: "A text, or an object with encoding base64, data and contentType.", AnyOf: []*huma.Schema{
-		{Type: huma.TypeString}, {Type: huma.TypeObject, AdditionalProperties: true}}},
+	reflect.TypeFor[portable.File](): {Description: "A text, or an object with encoding base64, data and contentType.",
+		AnyOf: []*huma.Schema{
+			{Type: huma.TypeString}, {Type: huma.TypeObject, AdditionalProperties: true}}},
 }
 
 // Either is the Out of a route with answers of several types: a zero value of each.
@@ -78,7 +79,8 @@ func orNull(s *huma.Schema) *huma.Schema {
 var (
 	marshaler = reflect.TypeFor[json.Marshaler]()
 	provider  = reflect.TypeFor[huma.SchemaProvider]()
-	aliased   = []reflect.Type{reflect.TypeFor[core.Time](), reflect.TypeFor[core.NullText](), reflect.TypeFor[core.Null[ledger.CompanyID]](), rawType, reflect.TypeFor[time.Time]()}
+	aliased   = []reflect.Type{reflect.TypeFor[core.Time](), reflect.TypeFor[core.NullText](),
+		reflect.TypeFor[core.Null[ledger.CompanyID]](), rawType, reflect.TypeFor[time.Time]()}
 )
 
 // asWritten corrects the schema of t, and of what t contains, and returns it. Types in seen
@@ -223,7 +225,8 @@ func structOf(t reflect.Type) reflect.Type {
 }
 
 // member describes one member of a struct.
-func member(registry huma.Registry, s *huma.Schema, of reflect.Type, f reflect.StructField, name string, omitted bool, seen map[reflect.Type]bool) {
+func member(registry huma.Registry, s *huma.Schema, of reflect.Type, f reflect.StructField, name string, omitted bool,
+	seen map[reflect.Type]bool) {
 	if s.Properties == nil {
 		s.Properties = map[string]*huma.Schema{}
 	}

@@ -27,7 +27,8 @@ import (
 func TestBindOnlyToLoopbackWithoutAuthentication(t *testing.T) {
 	for addr, ok := range map[string]bool{
 		"127.0.0.1:3100": true, "localhost:3100": true, "[::1]:0": true, "127.8.8.8:80": true, "[::ffff:127.0.0.1]:80": true,
-		":3100": false, "0.0.0.0:3100": false, "192.168.1.7:3100": false, "[::]:3100": false, "example.org:80": false, "3100": false,
+		":3100": false, "0.0.0.0:3100": false, "192.168.1.7:3100": false, "[::]:3100": false, "example.org:80": false,
+		"3100": false,
 	} {
 		if err := api.CheckBind(addr, people.LocalTrusted); (err == nil) != ok {
 			t.Errorf("CheckBind(%q) = %v, want ok %t", addr, err, ok)
@@ -44,9 +45,11 @@ func TestBindOnlyToLoopbackWithoutAuthentication(t *testing.T) {
 func TestEveryRefusalHasAStatusAndFailuresSayNothing(t *testing.T) {
 	for code, want := range map[ledger.Code]int{
 		ledger.Invalid: 400, ledger.Unauthorized: 401, ledger.Forbidden: 403, ledger.NotFound: 404, ledger.Conflict: 409,
-		ledger.TooLarge: 413, ledger.Unprocessable: 422, ledger.TooMany: 429, ledger.Unavailable: 503, ledger.Internal: 500, "new": 500,
+		ledger.TooLarge: 413, ledger.Unprocessable: 422, ledger.TooMany: 429, ledger.Unavailable: 503,
+		ledger.Internal: 500, "new": 500,
 	} {
-		err := fmt.Errorf("checkout: %w", &ledger.Refusal{Code: code, Message: "no", Detail: []byte(`{"code":"held","by":"ada"}`)})
+		err := fmt.Errorf("checkout: %w", &ledger.Refusal{Code: code, Message: "no",
+			Detail: []byte(`{"code":"held","by":"ada"}`)})
 		status, body, failure := api.AnswerOf(err)
 		if status != want || failure != (want == 500) {
 			t.Errorf("%s: answered %d, failure %t, want %d", code, status, failure, want)
@@ -60,7 +63,8 @@ func TestEveryRefusalHasAStatusAndFailuresSayNothing(t *testing.T) {
 			t.Errorf("%v: answered %d %+v, want 503 %s", n.Err, status, body, n.Code)
 		}
 	}
-	if status, body, failure := api.AnswerOf(errors.New("open /secret: denied")); status != 500 || body.Error != api.InternalError || body.Details != nil || !failure {
+	if status, body, failure := api.AnswerOf(errors.New("open /secret: denied")); status != 500 ||
+		body.Error != api.InternalError || body.Details != nil || !failure {
 		t.Errorf("failure answered %d %+v", status, body)
 	}
 }
@@ -78,21 +82,38 @@ func TestDoorsAndBounds(t *testing.T) {
 	}{
 		{name: "unknown path", method: "GET", path: "/api/nope", status: 404, text: `{"error":"API route not found"}`},
 		{name: "unknown method", method: "PUT", path: "/api/health", status: 404, text: `{"error":"API route not found"}`},
-		{name: "unknown bearer", method: "GET", path: labels, headers: []string{"Authorization: Bearer pcp_bogus"}, status: 401, text: `{"error":"Agent token did not verify; obtain fresh credentials and retry"}`},
-		{name: "basic authentication", method: "GET", path: labels, headers: []string{"Authorization: Basic YTpi"}, status: 401, text: "Agent token did not verify"},
-		{name: "another site's name", method: "GET", path: "/api/health", headers: []string{"Host: evil.example"}, status: 403, text: "Host header is not a name of this node"},
-		{name: "another site's page", method: "POST", path: labels, body: label, headers: []string{"Sec-Fetch-Site: cross-site", "Origin: https://evil.example"}, status: 403, text: `{"error":"Board mutation requires trusted browser origin"}`},
+		{name: "unknown bearer", method: "GET", path: labels, headers: []string{"Authorization: Bearer pcp_bogus"},
+			status: 401, text: `{"error":"Agent token did not verify; obtain fresh credentials and retry"}`},
+		{name: "basic authentication", method: "GET", path: labels, headers: []string{"Authorization: Basic YTpi"},
+			status: 401, text: "Agent token did not verify"},
+		{name: "another site's name", method: "GET", path: "/api/health", headers: []string{"Host: evil.example"},
+			status: 403, text: "Host header is not a name of this node"},
+		{name: "another site's page", method: "POST", path: labels, body: label,
+			headers: []string{"Sec-Fetch-Site: cross-site", "Origin: https://evil.example"}, status: 403,
+			text: `{"error":"Board mutation requires trusted browser origin"}`},
 		{name: "half a body", method: "POST", path: labels, body: `{"name": `, status: 400, text: `"error":"Malformed JSON"`},
-		{name: "two of a key", method: "POST", path: labels, body: `{"name":"a","color":"#ff0000","name":"b"}`, status: 400, text: "duplicate key"},
-		{name: "too large", method: "POST", path: labels, body: `{"name":"` + strings.Repeat("x", api.MaxBody) + `"}`, status: 413, text: `"error"`},
-		{name: "too deep", method: "POST", path: labels, body: `{"name":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, status: 400, text: "nested"},
-		{name: "no JSON", method: "POST", path: labels, body: "name=bug", headers: []string{"Content-Type: application/x-www-form-urlencoded"}, status: 400, text: "Expected a JSON body with Content-Type: application/json"},
-		{name: "unknown read mode", method: "GET", path: labels, headers: []string{"X-Selvage-Read: fresh"}, status: 400, text: "Unknown read mode: expected default, strong or stale"},
-		{name: "bad height", method: "GET", path: labels, headers: []string{"X-Selvage-Height: -1"}, status: 400, text: "Invalid X-Selvage-Height"},
-		{name: "key too long", method: "POST", path: labels, body: label, headers: []string{"Idempotency-Key: " + strings.Repeat("k", 300)}, status: 400, text: "Idempotency-Key is longer than 255 bytes"},
-		{name: "unknown members are ignored", method: "POST", path: labels, body: `{"name":"bug","color":"#ff0000","shape":"round"}`, status: 201},
-		{name: "agents only", method: "GET", path: "/api/v1/mesh", headers: []string{"Authorization: Bearer pcp_x"}, status: 401, text: "Agent token did not verify"},
-		{name: "entry that is not there", method: "GET", path: "/api/v1/mesh/ledger/entries/9999", status: 404, text: "Entry not found"},
+		{name: "two of a key", method: "POST", path: labels, body: `{"name":"a","color":"#ff0000","name":"b"}`, status: 400,
+			text: "duplicate key"},
+		{name: "too large", method: "POST", path: labels, body: `{"name":"` + strings.Repeat("x", api.MaxBody) + `"}`,
+			status: 413, text: `"error"`},
+		{name: "too deep", method: "POST", path: labels, body: `{"name":` + strings.Repeat("[", 200) +
+			strings.Repeat("]", 200) + `}`, status: 400, text: "nested"},
+		{name: "no JSON", method: "POST", path: labels, body: "name=bug",
+			headers: []string{"Content-Type: application/x-www-form-urlencoded"}, status: 400,
+			text: "Expected a JSON body with Content-Type: application/json"},
+		{name: "unknown read mode", method: "GET", path: labels, headers: []string{"X-Selvage-Read: fresh"}, status: 400,
+			text: "Unknown read mode: expected default, strong or stale"},
+		{name: "bad height", method: "GET", path: labels, headers: []string{"X-Selvage-Height: -1"}, status: 400,
+			text: "Invalid X-Selvage-Height"},
+		{name: "key too long", method: "POST", path: labels, body: label,
+			headers: []string{"Idempotency-Key: " + strings.Repeat("k", 300)}, status: 400,
+			text: "Idempotency-Key is longer than 255 bytes"},
+		{name: "unknown members are ignored", method: "POST", path: labels,
+			body: `{"name":"bug","color":"#ff0000","shape":"round"}`, status: 201},
+		{name: "agents only", method: "GET", path: "/api/v1/mesh", headers: []string{"Authorization: Bearer pcp_x"},
+			status: 401, text: "Agent token did not verify"},
+		{name: "entry that is not there", method: "GET", path: "/api/v1/mesh/ledger/entries/9999", status: 404,
+			text: "Entry not found"},
 		{name: "chain holds", method: "POST", path: "/api/v1/mesh/ledger/verify", status: 200, text: `"ok":true`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -126,15 +147,19 @@ func TestALostQuorumIsToldWithWhoIsHeard(t *testing.T) {
 		h.Node.SetFail(fmt.Errorf("submit: %w", err))
 		return h.Call("POST", labels, `{"name":"bug","color":"#ff0000"}`)
 	}
-	a := write(consensus.ErrNoQuorum).Want(t, 503, `"error":"No quorum: n1 hears 0 of 2 others (n2 and n3 are silent). Nothing was changed; try again","code":"no_quorum"`)
+	a := write(consensus.ErrNoQuorum).
+		Want(t, 503, `"error":"No quorum: n1 hears 0 of 2 others (n2 and n3 are silent). Nothing was changed; try again","code":"no_quorum"`)
 	a.Want(t, 503, `"details":{"node":"n1","heard":[],"silent":["n2","n3"],"leaderlessSeconds":12,"outcome":"none"}`)
 	if a.Header.Get("Retry-After") == "" || a.Header.Get("X-Selvage-Node-Name") != "n1" {
 		t.Errorf("headers %v", a.Header)
 	}
-	write(fmt.Errorf("%w: %w", consensus.ErrOutcomeUnknown, consensus.ErrNoQuorum)).Want(t, 503, `"code":"outcome_unknown"`).Want(t, 503, "No quorum: n1 hears 0 of 2").
-		Want(t, 503, "It is not known whether this was done; repeat it with the same Idempotency-Key").Want(t, 503, `"outcome":"unknown"`)
+	write(fmt.Errorf("%w: %w", consensus.ErrOutcomeUnknown, consensus.ErrNoQuorum)).
+		Want(t, 503, `"code":"outcome_unknown"`).Want(t, 503, "No quorum: n1 hears 0 of 2").
+		Want(t, 503, "It is not known whether this was done; repeat it with the same Idempotency-Key").
+		Want(t, 503, `"outcome":"unknown"`)
 	q = api.Quorum{Heard: []string{"n2"}, Silent: []string{"n3"}, Of: "voters", Enough: true, Leaderless: 7 * time.Second}
-	write(consensus.ErrNoQuorum).Want(t, 503, "No leader for 7s: n1 hears 1 of 2 voters (n3 is silent). Nothing was changed")
+	write(consensus.ErrNoQuorum).Want(t, 503,
+		"No leader for 7s: n1 hears 1 of 2 voters (n3 is silent). Nothing was changed")
 }
 
 func TestWithoutQuorumReadsGoOnAndWritesSayWhenToTryAgain(t *testing.T) {
@@ -175,8 +200,9 @@ func TestAWriteIsNotRefusedForWhatIsYetToArrive(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of, goal := ledger.CompanyID(h.Company("Acme")), api.NewID()
 	title, change := "Agree", `{"description":"changed"}`
-	elsewhere := ledger.Command{Kind: "goal.create", Company: of, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}, Credential: ledger.Credential{Kind: "local"},
-		Payload: ledger.Marshal(entity.SaveGoal{ID: goal, Title: &title})}
+	elsewhere := ledger.Command{Kind: "goal.create", Company: of, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard},
+		Credential: ledger.Credential{Kind: "local"},
+		Payload:    ledger.Marshal(entity.SaveGoal{ID: goal, Title: &title})}
 	h.Node.Late = func() {
 		if r, err := h.Node.Submit(t.Context(), elsewhere); err != nil || r.Err() != nil {
 			t.Error(err, r.Err())
@@ -216,14 +242,16 @@ func TestASecretShownOnceIsShownAgainToTheSameRequest(t *testing.T) {
 	draw := func(key, body string) string {
 		r := httptest.NewRequest("POST", "/x", strings.NewReader(body))
 		r.Header.Set("Idempotency-Key", key)
-		rc := &api.Request{HTTP: r, Server: h.Server, Route: &api.Route{}, W: httptest.NewRecorder(), Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}}
+		rc := &api.Request{HTTP: r, Server: h.Server, Route: &api.Route{}, W: httptest.NewRecorder(),
+			Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}}
 		return string(rc.Secret("agent key", 24))
 	}
 	first, again := draw("k", "a"), draw("k", "a")
 	if first != again {
 		t.Error("the repeated request shows another secret")
 	}
-	for name, other := range map[string]string{"another body": draw("k", "b"), "another key": draw("l", "a"), "no key": draw("", "a")} {
+	for name, other := range map[string]string{"another body": draw("k", "b"), "another key": draw("l", "a"),
+		"no key": draw("", "a")} {
 		if other == first {
 			t.Errorf("%s shows the same secret", name)
 		}
@@ -241,8 +269,10 @@ func TestRunTokenOfAnotherRunIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Call("GET", "/api/adapters", "", "Authorization: Bearer "+token, "X-Paperclip-Run-Id: "+api.NewID()).Want(t, 422, `"code":"agent_jwt_run_id_mismatch"`)
-	h.Call("GET", "/api/adapters", "", "Authorization: Bearer "+token).Want(t, 401, "did not verify") // there is no such run
+	h.Call("GET", "/api/adapters", "", "Authorization: Bearer "+token, "X-Paperclip-Run-Id: "+api.NewID()).
+		Want(t, 422, `"code":"agent_jwt_run_id_mismatch"`)
+	h.Call("GET", "/api/adapters", "", "Authorization: Bearer "+token).
+		Want(t, 401, "did not verify") // there is no such run
 	foreign, _ := identity.MintRunToken(identity.DataKey{9}, h.Node.Mesh, claims, time.Now())
 	h.Call("GET", "/api/adapters", "", "Authorization: Bearer "+foreign).Want(t, 401, "did not verify")
 }
@@ -251,7 +281,8 @@ func TestSecretsNeverReachLogsOrErrors(t *testing.T) {
 	const canary = "canary-7f3a91"
 	h := apitest.NewHarness(t)
 	id := h.Company("Acme")
-	token, err := identity.MintRunToken(apitest.TestDataKey, h.Node.Mesh, identity.RunClaims{Agent: canary, Company: id, Run: api.NewID()}, time.Now())
+	token, err := identity.MintRunToken(apitest.TestDataKey, h.Node.Mesh, identity.RunClaims{Agent: canary, Company: id,
+		Run: api.NewID()}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +299,8 @@ func TestSecretsNeverReachLogsOrErrors(t *testing.T) {
 		answers += string(a.Body)
 	}
 	h.Node.SetFail(errors.New("disk " + canary + " failed"))
-	answers += string(h.Call("POST", "/api/companies/"+id+"/labels", `{"name":"ok","color":"#ff0000","token":"`+canary+`"}`).Want(t, 500, api.InternalError).Body)
+	answers += string(h.Call("POST", "/api/companies/"+id+"/labels",
+		`{"name":"ok","color":"#ff0000","token":"`+canary+`"}`).Want(t, 500, api.InternalError).Body)
 	if strings.Contains(answers, canary) {
 		t.Errorf("an answer shows the canary: %s", answers)
 	}
@@ -329,7 +361,8 @@ func TestEventsResumeByHeightAndLeaveNothingOut(t *testing.T) {
 	next, stop := follow(t, url)
 	for i := range 3 {
 		h.Call("POST", "/api/companies/"+other+"/labels", fmt.Sprintf(`{"name":"x%d","color":"#ff0000"}`, i)).Want(t, 201, "")
-		h.Call("POST", "/api/companies/"+string(id)+"/labels", fmt.Sprintf(`{"name":"l%d","color":"#ff0000"}`, i)).Want(t, 201, "")
+		h.Call("POST", "/api/companies/"+string(id)+"/labels", fmt.Sprintf(`{"name":"l%d","color":"#ff0000"}`, i)).
+			Want(t, 201, "")
 	}
 	var ids []string
 	for range 3 {
@@ -338,7 +371,8 @@ func TestEventsResumeByHeightAndLeaveNothingOut(t *testing.T) {
 		if err := json.Unmarshal([]byte(data), &ev); err != nil {
 			t.Fatal(err)
 		}
-		if kind != "activity.logged" || ev.Company != id || fmt.Sprint(ev.ID) != at || !strings.Contains(string(ev.Payload), `"label.created"`) {
+		if kind != "activity.logged" || ev.Company != id || fmt.Sprint(ev.ID) != at || !strings.Contains(string(ev.Payload),
+			`"label.created"`) {
 			t.Errorf("event %s %s %s", at, kind, data)
 		}
 		ids = append(ids, at)
@@ -357,7 +391,8 @@ func TestEventsResumeByHeightAndLeaveNothingOut(t *testing.T) {
 		t.Errorf("from the beginning: %s", data)
 	}
 	h.Call("GET", "/api/companies/"+api.NewID()+"/events", "").Want(t, 404, "Company not found")
-	h.Call("GET", "/api/companies/"+string(id)+"/events?after=x", "").Want(t, 400, "Invalid event ID to resume after: expected a height")
+	h.Call("GET", "/api/companies/"+string(id)+"/events?after=x", "").
+		Want(t, 400, "Invalid event ID to resume after: expected a height")
 }
 
 func TestSocketSendsTheFramesThatClientsKnow(t *testing.T) {
@@ -384,7 +419,8 @@ func TestSocketSendsTheFramesThatClientsKnow(t *testing.T) {
 	if err := json.Unmarshal(b, &frame); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"actorType", "actorId", "action", "entityType", "entityId", "agentId", "runId", "responsibleUserId", "details"} {
+	for _, key := range []string{"actorType", "actorId", "action", "entityType", "entityId", "agentId", "runId",
+		"responsibleUserId", "details"} {
 		if _, ok := frame.Payload[key]; !ok {
 			t.Errorf("frame %s has no payload.%s", b, key)
 		}
@@ -438,7 +474,9 @@ func TestMetricsCountRequestsCommandsAndWhatTheNodeHandsIn(t *testing.T) {
 func TestAnAgentSpeaksForItselfUntilItsKeyIsRevoked(t *testing.T) {
 	h := apitest.NewHarness(t)
 	id, other := h.Company("Acme"), h.Company("Other")
-	agent := h.Call("POST", "/api/companies/"+id+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`).Want(t, 201, "").Field(t, "id")
+	agent := h.Call("POST", "/api/companies/"+id+"/agents",
+		`{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`).Want(t, 201, "").
+		Field(t, "id")
 	made := h.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"laptop"}`).Want(t, 201, `"token":"pcp_`)
 	bearer := "Authorization: Bearer " + made.Field(t, "token")
 	h.Call("GET", "/api/agents/me", "", bearer).Want(t, 200, agent)
@@ -446,7 +484,8 @@ func TestAnAgentSpeaksForItselfUntilItsKeyIsRevoked(t *testing.T) {
 	h.Call("POST", "/api/companies", `{"name":"nope"}`, bearer).Want(t, 403, "Board access required")
 	h.Call("GET", "/api/v1/mesh", "", bearer).Want(t, 403, "Board access required")
 	h.Call("GET", "/api/agents/me", "").Want(t, 401, "Agent authentication required")
-	h.Call("GET", "/api/agents/me", "", bearer, "X-Paperclip-Run-Id: ../x").Want(t, 400, "Invalid X-Paperclip-Run-Id: expected a run's UUID")
+	h.Call("GET", "/api/agents/me", "", bearer, "X-Paperclip-Run-Id: ../x").
+		Want(t, 400, "Invalid X-Paperclip-Run-Id: expected a run's UUID")
 	h.Call("DELETE", "/api/agents/"+agent+"/keys/"+made.Field(t, "id"), "").Want(t, 200, "")
 	h.Call("GET", "/api/agents/me", "", bearer).Want(t, 401, "did not verify")
 	if strings.Contains(h.Log.String(), made.Field(t, "token")) {

@@ -193,7 +193,8 @@ func (rc *Request) byProcessToken(token string) error {
 	if rc.Route == nil || !rc.Route.Processes {
 		return errProcessOnly
 	}
-	rc.Actor, rc.Credential = ledger.Actor{Type: "process", ID: rc.Server.Cfg.Name + ":" + e.PID.String()}, ledger.Credential{Kind: "process", ID: e.PID.String()}
+	rc.Actor, rc.Credential = ledger.Actor{Type: "process", ID: rc.Server.Cfg.Name + ":" + e.PID.String()},
+		ledger.Credential{Kind: "process", ID: e.PID.String()}
 	rc.Company = ledger.CompanyID(e.Company)
 	return nil
 }
@@ -237,14 +238,16 @@ func (h Holder) enter(rc *Request) {
 
 func agentKeyOpens(tx *ledger.Tx, hash string) (Holder, bool) {
 	key, ok := people.KeyByHash(tx, hash)
-	return Holder{Actor: ledger.Actor{Type: "agent", ID: key.Agent}, Cred: ledger.Credential{Kind: "agent_key", ID: key.ID}, Company: key.Company},
+	return Holder{Actor: ledger.Actor{Type: "agent", ID: key.Agent}, Cred: ledger.Credential{Kind: "agent_key",
+			ID: key.ID}, Company: key.Company},
 		ok && key.RevokedAt == 0 && agentSpeaks(tx, key.Agent)
 }
 
 func boardKeyOpens(tx *ledger.Tx, hash string) (Holder, bool) {
 	key, ok := people.BoardKeyByHash(tx, hash)
 	_, known := people.PersonOf(tx, key.User)
-	return Holder{Actor: ledger.Actor{Type: "user", ID: key.User}, Cred: ledger.Credential{Kind: "board_key", ID: key.ID}, Until: key.ExpiresAt},
+	return Holder{Actor: ledger.Actor{Type: "user", ID: key.User}, Cred: ledger.Credential{Kind: "board_key", ID: key.ID},
+			Until: key.ExpiresAt},
 		ok && known && people.Speaks(tx, key.User) && key.Valid(core.TimeOf(time.Now()))
 }
 
@@ -349,7 +352,8 @@ func (c *keyCache) Find(hash [32]byte, least uint64, now time.Time) (Holder, boo
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, ok := c.Keys[hash]
-	return k.Holder, ok && max(k.at, c.seen) >= least && now.Before(k.fresh) && (k.Until == 0 || core.TimeOf(now) < k.Until)
+	return k.Holder, ok && max(k.at, c.seen) >= least && now.Before(k.fresh) &&
+		(k.Until == 0 || core.TimeOf(now) < k.Until)
 }
 
 // Follow notes an entry of the feed: all batches before its batch have been seen completely.

@@ -53,7 +53,8 @@ func TestHeightsThatAreMadeUp(t *testing.T) {
 	if a.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	h.Call("GET", "/api/companies", "", "X-Selvage-Height: 18446744073709551615", "X-Selvage-Read: stale").Want(t, 200, "Acme")
+	h.Call("GET", "/api/companies", "", "X-Selvage-Height: 18446744073709551615", "X-Selvage-Read: stale").
+		Want(t, 200, "Acme")
 	h.Call("GET", "/api/companies", "", "X-Selvage-Height: 1").Want(t, 200, "Acme")
 	for _, bad := range []string{"-1", "1e3", "x", "18446744073709551616"} {
 		h.Call("GET", "/api/companies", "", "X-Selvage-Height: "+bad).Want(t, 400, "X-Selvage-Height")

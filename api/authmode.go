@@ -18,8 +18,10 @@ type authMode struct {
 func AccessRoutes() []Route {
 	const path = "/api/v1/mesh/auth"
 	return []Route{
-		{Method: "GET", Path: path, Tag: "mesh", Summary: "Tell how people prove who they are", Who: Admin, Out: authMode{}, Handle: readAuth},
-		{Method: "PUT", Path: path, Tag: "mesh", Summary: "Change how people prove who they are, on all nodes", Who: Admin, In: authMode{}, Out: authMode{}, NoTool: true, Handle: setAuth},
+		{Method: "GET", Path: path, Tag: "mesh", Summary: "Tell how people prove who they are", Who: Admin, Out: authMode{},
+			Handle: readAuth},
+		{Method: "PUT", Path: path, Tag: "mesh", Summary: "Change how people prove who they are, on all nodes", Who: Admin,
+			In: authMode{}, Out: authMode{}, NoTool: true, Handle: setAuth},
 	}
 }
 

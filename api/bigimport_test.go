@@ -22,7 +22,8 @@ func largePackage(n, comments int) portable.Files {
 	side.WriteString("schema: paperclip/v1\nschemaVersion: 7\ntasks:\n")
 	for i := range n {
 		at := fmt.Sprintf("tasks/big-%d/", i+1)
-		files[at+"TASK.md"] = portable.Text(fmt.Sprintf("---\nname: \"Task %d\"\n---\n%s", i+1, strings.Repeat("what is to be done, ", 15)))
+		files[at+"TASK.md"] = portable.Text(fmt.Sprintf("---\nname: \"Task %d\"\n---\n%s", i+1,
+			strings.Repeat("what is to be done, ", 15)))
 		fmt.Fprintf(&side, "  big-%d:\n    identifier: BIG-%d\n    status: todo\n    priority: high\n    comments:\n", i+1, i+1)
 		for c := range comments {
 			fmt.Fprintf(&side, "      - {authorType: user, body: \"%s\"}\n", strings.Repeat(fmt.Sprintf("remark %d: ", c), 20))
@@ -47,7 +48,9 @@ func TestALargeCompanyTravels(t *testing.T) {
 	h, there := apitest.NewHarness(t), apitest.NewHarness(t)
 	bring := func(h *apitest.Harness, files portable.Files) (apitransfer.Exported, ledger.CompanyID) {
 		var done apitransfer.Imported
-		if err := json.Unmarshal(h.Call("POST", "/api/companies/import", apitest.ImportOf(t, apitransfer.Exported{Files: files}, `{"mode":"new_company"}`, "")).Want(t, 200, "").Body, &done); err != nil {
+		if err := json.Unmarshal(h.Call("POST", "/api/companies/import",
+			apitest.ImportOf(t, apitransfer.Exported{Files: files}, `{"mode":"new_company"}`, "")).Want(t, 200, "").Body,
+			&done); err != nil {
 			t.Fatal(err)
 		}
 		return h.Export(t, done.Company.ID, everything), done.Company.ID
@@ -60,7 +63,8 @@ func TestALargeCompanyTravels(t *testing.T) {
 	if len(first.Manifest.Issues) != n || said != n*comments || written != n/2 {
 		t.Fatalf("%d issues, %d comments, %d documents came in", len(first.Manifest.Issues), said, written)
 	}
-	if acts := h.Call("GET", "/api/companies/"+string(of)+"/activity", "").Want(t, 200, "company.imported"); strings.Count(string(acts.Body), `"action"`) != 1 {
+	if acts := h.Call("GET", "/api/companies/"+string(of)+"/activity", "").
+		Want(t, 200, "company.imported"); strings.Count(string(acts.Body), `"action"`) != 1 {
 		t.Errorf("more than one activity of one import: %s", api.Cut(string(acts.Body), 300))
 	}
 	apitest.View(t, h, func(tx *ledger.Tx) { // what was staged for it is gone with it
@@ -78,7 +82,8 @@ func TestAnImportBeyondItsBoundsNamesThem(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	sidecar := func(text string) portable.Files {
-		return portable.Files{"COMPANY.md": portable.Text("---\nname: Big\n---\n"), "tasks/a/TASK.md": portable.Text("A"), ".paperclip.yaml": portable.Text(text)}
+		return portable.Files{"COMPANY.md": portable.Text("---\nname: Big\n---\n"), "tasks/a/TASK.md": portable.Text("A"),
+			".paperclip.yaml": portable.Text(text)}
 	}
 	comments := func(n int, body string) portable.Files {
 		return sidecar("tasks: {a: {comments: [" + strings.Repeat("{body: "+body+"},", n) + "]}}")
@@ -97,7 +102,8 @@ func TestAnImportBeyondItsBoundsNamesThem(t *testing.T) {
 		"files":  {many, fmt.Sprintf("at most %d can be imported", portable.MaxFiles)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h.Call("POST", "/api/companies/import", apitest.ImportOf(t, apitransfer.Exported{Files: c.files}, `{"mode":"new_company"}`, "")).Want(t, 422, c.want)
+			h.Call("POST", "/api/companies/import", apitest.ImportOf(t, apitransfer.Exported{Files: c.files},
+				`{"mode":"new_company"}`, "")).Want(t, 422, c.want)
 		})
 	}
 	if now := h.Node.Ledger.Applied(); now != before {

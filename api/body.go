@@ -190,7 +190,8 @@ func (d *decoder) issue(i Issue) {
 }
 
 func (d *decoder) wrongType(expected, received string) {
-	d.issue(Issue{Code: "invalid_type", Expected: expected, Message: "Invalid input: expected " + expected + ", received " + received})
+	d.issue(Issue{Code: "invalid_type", Expected: expected, Message: "Invalid input: expected " + expected +
+		", received " + received})
 }
 
 // typeName names the type of a JSON value.
@@ -379,17 +380,21 @@ func (d *decoder) number(b []byte, p *plan, r bounds, v reflect.Value) {
 	if p.Shape != isFloat {
 		const safe = 1<<53 - 1
 		if f != math.Trunc(f) {
-			d.issue(Issue{Code: "invalid_type", Expected: "int", Format: "safeint", Message: "Invalid input: expected int, received number"})
+			d.issue(Issue{Code: "invalid_type", Expected: "int", Format: "safeint",
+				Message: "Invalid input: expected int, received number"})
 			return
 		}
-		if f > safe || p.Shape == isInt && v.OverflowInt(int64(f)) || p.Shape == isUint && f >= 0 && v.OverflowUint(uint64(f)) {
+		if f > safe || p.Shape == isInt && v.OverflowInt(int64(f)) || p.Shape == isUint && f >= 0 &&
+			v.OverflowUint(uint64(f)) {
 			top := float64(safe)
-			d.issue(Issue{Origin: "int", Code: "too_big", Maximum: &top, Inclusive: new(true), Message: "Too big: expected int to be <=9007199254740991"})
+			d.issue(Issue{Origin: "int", Code: "too_big", Maximum: &top, Inclusive: new(true),
+				Message: "Too big: expected int to be <=9007199254740991"})
 			return
 		}
 		if f < -safe {
 			low := float64(-safe)
-			d.issue(Issue{Origin: "int", Code: "too_small", Minimum: &low, Inclusive: new(true), Message: "Too small: expected int to be >=-9007199254740991"})
+			d.issue(Issue{Origin: "int", Code: "too_small", Minimum: &low, Inclusive: new(true),
+				Message: "Too small: expected int to be >=-9007199254740991"})
 			return
 		}
 		if p.Shape == isUint && f < 0 && r.Minimum == nil {
@@ -397,11 +402,13 @@ func (d *decoder) number(b []byte, p *plan, r bounds, v reflect.Value) {
 		}
 	}
 	if r.Minimum != nil && f < *r.Minimum {
-		d.issue(Issue{Origin: "number", Code: "too_small", Minimum: r.Minimum, Inclusive: new(true), Message: "Too small: expected number to be >=" + short(*r.Minimum)})
+		d.issue(Issue{Origin: "number", Code: "too_small", Minimum: r.Minimum, Inclusive: new(true),
+			Message: "Too small: expected number to be >=" + short(*r.Minimum)})
 		return
 	}
 	if r.maximum != nil && f > *r.maximum {
-		d.issue(Issue{Origin: "number", Code: "too_big", Maximum: r.maximum, Inclusive: new(true), Message: "Too big: expected number to be <=" + short(*r.maximum)})
+		d.issue(Issue{Origin: "number", Code: "too_big", Maximum: r.maximum, Inclusive: new(true),
+			Message: "Too big: expected number to be <=" + short(*r.maximum)})
 		return
 	}
 	switch p.Shape {
@@ -431,14 +438,16 @@ func (d *decoder) checkText(s string, r bounds) {
 		if r.seen && strings.TrimSpace(s) == "" {
 			n = 0
 		}
-		if d.size("string", "characters", n, r.MinLength, r.MaxLength); r.MaxBytes > 0 && (r.MaxLength < 0 || n <= r.MaxLength) {
+		if d.size("string", "characters", n, r.MinLength, r.MaxLength); r.MaxBytes > 0 &&
+			(r.MaxLength < 0 || n <= r.MaxLength) {
 			d.size("string", "bytes", len(s), -1, r.MaxBytes)
 		}
 	}
 	switch r.Format {
 	case "uuid":
 		if !IsUUID(s) {
-			d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "guid", Pattern: guidPattern, Message: "Invalid GUID"})
+			d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "guid", Pattern: guidPattern,
+				Message: "Invalid GUID"})
 		}
 	case "date-time":
 		if _, err := time.Parse(time.RFC3339Nano, s); err != nil {
@@ -472,7 +481,8 @@ func (r bounds) Items() bounds {
 	if r.MaxLength > 0 {
 		most = r.MaxLength
 	}
-	return bounds{MinLength: r.MinLength, MaxLength: most, MinItems: -1, maxItems: -1, Enum: r.Enum, Format: r.Format, trim: r.trim, Types: r.Types, MaxBytes: r.MaxBytes, limited: true}
+	return bounds{MinLength: r.MinLength, MaxLength: most, MinItems: -1, maxItems: -1, Enum: r.Enum, Format: r.Format,
+		trim: r.trim, Types: r.Types, MaxBytes: r.MaxBytes, limited: true}
 }
 
 func (d *decoder) list(b []byte, p *plan, r bounds, v reflect.Value) {

@@ -39,17 +39,18 @@ type inner struct {
 func TestBodiesAreRefusedInTheContractsWords(t *testing.T) {
 	const required = `{"title":"x",`
 	for body, want := range map[string]string{
-		`{}`:                                  `[{"expected":"string","code":"invalid_type","path":["title"],"message":"Invalid input: expected string, received undefined"}]`,
-		`[]`:                                  `[{"expected":"object","code":"invalid_type","path":[],"message":"Invalid input: expected object, received array"}]`,
-		`{"title":null}`:                      `[{"expected":"string","code":"invalid_type","path":["title"],"message":"Invalid input: expected string, received null"}]`,
-		`{"title":7}`:                         `[{"expected":"string","code":"invalid_type","path":["title"],"message":"Invalid input: expected string, received number"}]`,
-		`{"title":""}`:                        `[{"origin":"string","code":"too_small","minimum":1,"inclusive":true,"path":["title"],"message":"Too small: expected string to have >=1 characters"}]`,
-		`{"title":"123456"}`:                  `[{"origin":"string","code":"too_big","maximum":5,"inclusive":true,"path":["title"],"message":"Too big: expected string to have <=5 characters"}]`,
-		required + `"note":"語語語"}`:            `[{"origin":"string","code":"too_big","maximum":6,"inclusive":true,"path":["note"],"message":"Too big: expected string to have <=6 bytes"}]`,
-		required + `"note":"語語語語語"}`:          `[{"origin":"string","code":"too_big","maximum":4,"inclusive":true,"path":["note"],"message":"Too big: expected string to have <=4 characters"}]`,
-		required + `"level":"galaxy"}`:        `[{"code":"invalid_value","values":["company","team"],"path":["level"],"message":"Invalid option: expected one of \"company\"|\"team\""}]`,
-		required + `"level":null}`:            `[{"code":"invalid_value","values":["company","team"],"path":["level"],"message":"Invalid option: expected one of \"company\"|\"team\""}]`,
-		required + `"agentId":"nope"}`:        `[{"origin":"string","code":"invalid_format","format":"guid","pattern":"` + strings.ReplaceAll(api.GuidPattern, `\`, `\\`) + `","path":["agentId"],"message":"Invalid GUID"}]`,
+		`{}`:                           `[{"expected":"string","code":"invalid_type","path":["title"],"message":"Invalid input: expected string, received undefined"}]`,
+		`[]`:                           `[{"expected":"object","code":"invalid_type","path":[],"message":"Invalid input: expected object, received array"}]`,
+		`{"title":null}`:               `[{"expected":"string","code":"invalid_type","path":["title"],"message":"Invalid input: expected string, received null"}]`,
+		`{"title":7}`:                  `[{"expected":"string","code":"invalid_type","path":["title"],"message":"Invalid input: expected string, received number"}]`,
+		`{"title":""}`:                 `[{"origin":"string","code":"too_small","minimum":1,"inclusive":true,"path":["title"],"message":"Too small: expected string to have >=1 characters"}]`,
+		`{"title":"123456"}`:           `[{"origin":"string","code":"too_big","maximum":5,"inclusive":true,"path":["title"],"message":"Too big: expected string to have <=5 characters"}]`,
+		required + `"note":"語語語"}`:     `[{"origin":"string","code":"too_big","maximum":6,"inclusive":true,"path":["note"],"message":"Too big: expected string to have <=6 bytes"}]`,
+		required + `"note":"語語語語語"}`:   `[{"origin":"string","code":"too_big","maximum":4,"inclusive":true,"path":["note"],"message":"Too big: expected string to have <=4 characters"}]`,
+		required + `"level":"galaxy"}`: `[{"code":"invalid_value","values":["company","team"],"path":["level"],"message":"Invalid option: expected one of \"company\"|\"team\""}]`,
+		required + `"level":null}`:     `[{"code":"invalid_value","values":["company","team"],"path":["level"],"message":"Invalid option: expected one of \"company\"|\"team\""}]`,
+		required + `"agentId":"nope"}`: `[{"origin":"string","code":"invalid_format","format":"guid","pattern":"` +
+			strings.ReplaceAll(api.GuidPattern, `\`, `\\`) + `","path":["agentId"],"message":"Invalid GUID"}]`,
 		required + `"statuses":["todo","x"]}`: `[{"code":"invalid_value","values":["todo","done"],"path":["statuses",1],"message":"Invalid option: expected one of \"todo\"|\"done\""}]`,
 		required + `"statuses":[]}`:           `[{"origin":"array","code":"too_small","minimum":1,"inclusive":true,"path":["statuses"],"message":"Too small: expected array to have >=1 items"}]`,
 		required + `"cents":-1}`:              `[{"origin":"number","code":"too_small","minimum":0,"inclusive":true,"path":["cents"],"message":"Too small: expected number to be >=0"}]`,
@@ -87,23 +88,29 @@ func TestBodiesAreDecoded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Title != "aé" || v.Agent != nil || !v.Parent.Set || !v.Parent.Null || v.Cents != 1200 || v.Share != 0.5 || !v.On ||
-		v.At.String() != "2026-11-21T03:06:12.922Z" || string(v.Raw) != `{"a":[1,"}"]}` || v.Env["A"] != "b" || v.Inner.Name != "x" || v.Kind != "plain" {
+	if v.Title != "aé" || v.Agent != nil || !v.Parent.Set || !v.Parent.Null || v.Cents != 1200 ||
+		v.Share != 0.5 || !v.On ||
+		v.At.String() != "2026-11-21T03:06:12.922Z" || string(v.Raw) != `{"a":[1,"}"]}` || v.Env["A"] != "b" ||
+		v.Inner.Name != "x" || v.Kind != "plain" {
 		t.Errorf("decoded %+v", v)
 	}
 	v = sample{}
-	if err := api.DecodeBody([]byte(`{"title":"x","agentId":"`+id+`","parentId":"`+id+`","kind":"odd"}`), &v); err != nil || *v.Agent != id || v.Parent.Value != id || v.Kind != "odd" {
+	if err := api.DecodeBody([]byte(`{"title":"x","agentId":"`+id+`","parentId":"`+id+`","kind":"odd"}`),
+		&v); err != nil || *v.Agent != id || v.Parent.Value != id || v.Kind != "odd" {
 		t.Errorf("decoded %+v, %v", v, err)
 	}
-	if v.Parent.Pointer() == nil || (api.Opt[string]{}).Pointer() != nil || (api.Opt[string]{Set: true, Null: true}).Or("other") != "other" {
+	if v.Parent.Pointer() == nil || (api.Opt[string]{}).Pointer() != nil || (api.Opt[string]{Set: true, Null: true}).
+		Or("other") != "other" {
 		t.Error("Opt mixes up absent, null and given")
 	}
 }
 
 // What the decoder accepts, encoding/json accepts too, and reads the same.
 func FuzzDecodeBody(f *testing.F) {
-	for _, s := range []string{`{}`, `{"title":"x"}`, `{"title":"x","cents":9e99}`, `{"a":1,"a":2}`, `{"title":"\ud800"}`, `{"inner":{"name":"x"}}`,
-		`[[[[`, `{"title":"x","raw":{"a":"\"}"}}`, `null`, ` {"title" : "x" , "statuses":["todo"] } `, "{\"title\":\"\xff\"}", `{"title":"x","env":{"a":"b","a":"c"}}`} {
+	for _, s := range []string{`{}`, `{"title":"x"}`, `{"title":"x","cents":9e99}`, `{"a":1,"a":2}`, `{"title":"\ud800"}`,
+		`{"inner":{"name":"x"}}`,
+		`[[[[`, `{"title":"x","raw":{"a":"\"}"}}`, `null`, ` {"title" : "x" , "statuses":["todo"] } `, "{\"title\":\"\xff\"}",
+		`{"title":"x","env":{"a":"b","a":"c"}}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -125,7 +132,8 @@ func FuzzDecodeBody(f *testing.F) {
 		if !json.Valid(b) {
 			t.Fatalf("%q is accepted", b)
 		}
-		if json.Unmarshal(b, &std) == nil && !strings.Contains(strings.ToLower(string(b)), `\u`) && strings.Count(strings.ToLower(string(b)), `"title"`) == 1 && std.Title != v.Title {
+		if json.Unmarshal(b, &std) == nil && !strings.Contains(strings.ToLower(string(b)), `\u`) &&
+			strings.Count(strings.ToLower(string(b)), `"title"`) == 1 && std.Title != v.Title {
 			t.Fatalf("%q: title %q, encoding/json reads %q", b, v.Title, std.Title)
 		}
 	})

@@ -20,10 +20,13 @@ import (
 func TestNobodyReachesIntoAnotherCompany(t *testing.T) {
 	h := apitest.NewHarness(t)
 	theirs, ours := newTown(h, "Theirs"), ledger.CompanyID(h.Company("Ours"))
-	mine := h.Call("POST", "/api/companies/"+string(ours)+"/agents", `{"name":"Mine","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
-	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+mine+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+	mine := h.Call("POST", "/api/companies/"+string(ours)+"/agents", `{"name":"Mine","adapterType":"process"}`).
+		Want(t, 201, "").Field(t, "id")
+	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+mine+"/keys", `{"name":"k"}`).Want(t, 201, "").
+		Field(t, "token")
 	run := "X-Paperclip-Run-Id: " + h.Running(ours, mine)
-	for _, got := range theirs.keepOut(map[string][]string{"an agent": {key}, "an agent in a run": {key, run}, "a person": {h.PlantPerson("eve")}}) {
+	for _, got := range theirs.keepOut(map[string][]string{"an agent": {key}, "an agent in a run": {key, run},
+		"a person": {h.PlantPerson("eve")}}) {
 		t.Error(got)
 	}
 }
@@ -40,7 +43,8 @@ func TestMembersStayInTheirCompany(t *testing.T) {
 		cookie, _ := h.Join(ours, ann, "a-"+string(role), role)
 		h.Call("GET", "/api/companies/"+string(ours), "", cookie).Want(t, 200, `"Ours"`)
 		everybody["the "+string(role)+" of another company"] = []string{cookie, apitest.OwnOrigin}
-		key := "Authorization: Bearer " + h.Call("POST", "/api/board-api-keys", `{"name":"k"}`, cookie, apitest.OwnOrigin).Want(t, 201, "").Field(t, "token")
+		key := "Authorization: Bearer " + h.Call("POST", "/api/board-api-keys", `{"name":"k"}`, cookie, apitest.OwnOrigin).
+			Want(t, 201, "").Field(t, "token")
 		h.Call("GET", "/api/companies/"+string(ours), "", key).Want(t, 200, `"Ours"`)
 		everybody["a key of the "+string(role)+" of another company"] = []string{key}
 	}
@@ -71,20 +75,25 @@ func TestOpenDoorsAreFound(t *testing.T) {
 		})
 		return i, err
 	}
-	h.Plant(api.Route{Method: "GET", Path: "/api/issues/{id}/planted", Handle: func(rc *api.Request) (api.Response, error) { // whoever asks
+	h.Plant(api.Route{Method: "GET", Path: "/api/issues/{id}/planted", Handle: func(rc *api.Request) (api.Response,
+		error) { // whoever asks
 		i, err := issue(rc)
 		return api.OK(i), err
 	}})
-	h.Plant(api.Route{Method: "POST", Path: "/api/issues/{id}/planted", Handle: func(rc *api.Request) (api.Response, error) { // in the name of somebody who may
+	h.Plant(api.Route{Method: "POST", Path: "/api/issues/{id}/planted", Handle: func(rc *api.Request) (api.Response,
+		error) { // in the name of somebody who may
 		i, err := issue(rc)
 		if err != nil {
 			return api.Response{}, err
 		}
-		rc.Actor, rc.Credential = ledger.Actor{Type: "node", ID: string(h.Node.Keys.ID())}, ledger.Credential{Kind: "node", ID: string(h.Node.Keys.ID())}
-		_, err = rc.Submit("run.finish", i.Company, company.Finish{Run: theirs.run, Outcome: company.Outcome{Status: entity.RunFailed}})
+		rc.Actor, rc.Credential = ledger.Actor{Type: "node", ID: string(h.Node.Keys.ID())}, ledger.Credential{Kind: "node",
+			ID: string(h.Node.Keys.ID())}
+		_, err = rc.Submit("run.finish", i.Company, company.Finish{Run: theirs.run,
+			Outcome: company.Outcome{Status: entity.RunFailed}})
 		return api.OK(nil), errors.Join(err, api.Forbidden("no"))
 	}})
-	h.Plant(api.Route{Method: "GET", Path: "/api/planted", Handle: func(rc *api.Request) (api.Response, error) { // those of all
+	h.Plant(api.Route{Method: "GET", Path: "/api/planted", Handle: func(rc *api.Request) (api.Response,
+		error) { // those of all
 		var names []string
 		err := rc.View(func(tx *ledger.Tx) error {
 			for _, c := range entity.Companies(tx) {
@@ -95,7 +104,8 @@ func TestOpenDoorsAreFound(t *testing.T) {
 		return api.OK(names), err
 	}})
 	got := theirs.keepOut(map[string][]string{"the owner of another company": {owner, apitest.OwnOrigin}})
-	for _, want := range []string{"GET /api/issues/{id}/planted shows the owner of another company a row", "GET /api/planted shows the owner of another company 200", "run.finish came into their chain"} {
+	for _, want := range []string{"GET /api/issues/{id}/planted shows the owner of another company a row",
+		"GET /api/planted shows the owner of another company 200", "run.finish came into their chain"} {
 		if !slices.ContainsFunc(got, func(bad string) bool { return strings.HasPrefix(bad, want) }) {
 			t.Errorf("found %q, want %q", got, want)
 		}
@@ -108,7 +118,8 @@ func open(r api.Route) bool {
 	if r.Who == api.Public || !strings.Contains(r.Path, "{") {
 		return true
 	}
-	for _, of := range []string{"skills", "llms", "adapters", "teams", "secret-provider-configs", "board-claim", "v1/govern/packs", "v1/govern/amendments", "v1/topics", "v1/subscriptions", "v1/ipc", "v1/cron", "v1/services"} {
+	for _, of := range []string{"skills", "llms", "adapters", "teams", "secret-provider-configs", "board-claim",
+		"v1/govern/packs", "v1/govern/amendments", "v1/topics", "v1/subscriptions", "v1/ipc", "v1/cron", "v1/services"} {
 		if strings.HasPrefix(r.Path, "/api/"+of+"/") {
 			return true
 		}
@@ -135,10 +146,12 @@ func (w *town) keepOut(everybody map[string][]string) (got []string) {
 			}
 			continue
 		}
-		if route.Who != api.Public && route.Method == "GET" && !strings.Contains(route.Path, "{") { // lists of what the caller may see
+		if route.Who != api.Public && route.Method == "GET" && !strings.Contains(route.Path,
+			"{") { // lists of what the caller may see
 			for who, as := range everybody {
 				for _, query := range []string{"", "?companyId=" + w.of} {
-					if a := h.Call("GET", path+query, "", as...); strings.Contains(string(a.Body), canaryTown) || a.Status < 300 && strings.Contains(string(a.Body), w.of) || a.Status >= 500 {
+					if a := h.Call("GET", path+query, "", as...); strings.Contains(string(a.Body), canaryTown) || a.Status < 300 &&
+						strings.Contains(string(a.Body), w.of) || a.Status >= 500 {
 						fault("%s%s shows %s %d %.300s", name, query, who, a.Status, a.Body)
 					}
 				}
@@ -155,7 +168,8 @@ func (w *town) keepOut(everybody map[string][]string) (got []string) {
 			t.Errorf("%s names a row of which the town has none: add one to newTown", name)
 		}
 		body, headers := w.body(route), []string(nil)
-		if strings.HasSuffix(route.Path, "/attachments") || strings.HasSuffix(route.Path, "/images") || strings.HasSuffix(route.Path, "/logo") {
+		if strings.HasSuffix(route.Path, "/attachments") || strings.HasSuffix(route.Path, "/images") ||
+			strings.HasSuffix(route.Path, "/logo") {
 			if route.Method == "POST" {
 				form, contentType := apitest.FormOf(t, "x.png", "image/png", apitest.Dot())
 				body, headers = form, []string{contentType}
@@ -168,7 +182,8 @@ func (w *town) keepOut(everybody map[string][]string) (got []string) {
 			if strings.Contains(string(a.Body), canaryTown) {
 				fault("%s shows %s a row: %.300s", name, who, a.Body)
 			}
-			if strings.HasPrefix(route.Path, "/api/environments/") { // that of all companies; what is on it is shown to its company
+			if strings.HasPrefix(route.Path,
+				"/api/environments/") { // that of all companies; what is on it is shown to its company
 				if strings.Contains(string(a.Body), w.run) {
 					fault("%s shows %s %s", name, who, a.Body)
 				}
@@ -184,7 +199,8 @@ func (w *town) keepOut(everybody map[string][]string) (got []string) {
 	}
 	for who, as := range everybody {
 		for _, x := range []struct{ method, path, body string }{
-			{"GET", "/api/v1/mesh", ""}, {"PATCH", "/api/instance/settings/general", `{}`}, {"PATCH", "/api/instance/settings/experimental", `{}`},
+			{"GET", "/api/v1/mesh", ""}, {"PATCH", "/api/instance/settings/general", `{}`},
+			{"PATCH", "/api/instance/settings/experimental", `{}`},
 			{"POST", "/api/v1/execute", `{"agent_id":"` + w.agent + `","task":"x"}`},
 		} {
 			if a := h.Call(x.method, x.path, x.body, as...); a.Status != 401 && a.Status != 403 && a.Status != 404 {
@@ -227,10 +243,12 @@ func TestTokensAreShownOnceAndKeptNowhere(t *testing.T) {
 		}
 		return a
 	}
-	invite := keep(h.Call("POST", in+"/invites", `{"allowedJoinTypes":"both"}`).Want(t, 201, ""), "token").Field(t, "token")
+	invite := keep(h.Call("POST", in+"/invites", `{"allowedJoinTypes":"both"}`).Want(t, 201, ""), "token").
+		Field(t, "token")
 	h.Call("GET", "/api/invites/"+invite+"/onboarding.txt", "").Want(t, 200, "How to join Acme")
 	const canary = "canary-of-an-agent"
-	join := keep(h.Call("POST", "/api/invites/"+invite+"/accept", `{"requestType":"agent","agentName":"J","adapterType":"http","agentDefaultsPayload":{"url":"http://127.0.0.1:9/x","env":{"A":"`+canary+`"}}}`).Want(t, 202, ""), "claimSecret")
+	join := keep(h.Call("POST", "/api/invites/"+invite+"/accept",
+		`{"requestType":"agent","agentName":"J","adapterType":"http","agentDefaultsPayload":{"url":"http://127.0.0.1:9/x","env":{"A":"`+canary+`"}}}`).Want(t, 202, ""), "claimSecret")
 	tokens = append(tokens, canary)
 	h.Call("GET", in+"/attention", "").Want(t, 200, `"join_request":1`)
 	h.Call("GET", in+"/sidebar-badges", "").Want(t, 200, `"joinRequests":1`)
@@ -244,14 +262,16 @@ func TestTokensAreShownOnceAndKeptNowhere(t *testing.T) {
 	ch := keep(h.Call("POST", "/api/cli-auth/challenges", `{"command":"test"}`).Want(t, 201, ""), "token", "boardApiToken")
 	poll, secret := "/api"+ch.Field(t, "pollPath")+"?token="+ch.Field(t, "token"), `{"token":"`+ch.Field(t, "token")+`"}`
 	bearer := "Authorization: Bearer " + ch.Field(t, "boardApiToken")
-	h.Call("GET", "/api/cli-auth/me", "", bearer).Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
+	h.Call("GET", "/api/cli-auth/me", "", bearer).
+		Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
 	h.Call("GET", poll, "").Want(t, 200, `"pending"`)
 	h.Call("POST", "/api/cli-auth/challenges/"+ch.Field(t, "id")+"/approve", secret).Want(t, 200, `"approved":true`)
 	h.Call("GET", poll, "").Want(t, 200, `"approved"`)
 	h.Call("GET", "/api/cli-auth/me", "", bearer).Want(t, 200, `"source":"board_key"`)
 	h.Call("POST", in+"/issues", `{"title":"by key"}`, bearer).Want(t, 201, "")
 	h.Call("POST", "/api/cli-auth/revoke-current", "", bearer).Want(t, 200, `"revoked":true`)
-	h.Call("GET", "/api/cli-auth/me", "", bearer).Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
+	h.Call("GET", "/api/cli-auth/me", "", bearer).
+		Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
 
 	log, rows := h.Log.String(), ""
 	err := h.Node.Ledger.View(func(tx *ledger.Tx) error {
@@ -277,7 +297,8 @@ func TestTokensAreShownOnceAndKeptNowhere(t *testing.T) {
 	}
 	for i, token := range tokens {
 		if strings.Contains(log, token) || strings.Contains(rows, token) {
-			t.Errorf("token %d is in the log (%v) or in a row (%v)", i, strings.Contains(log, token), strings.Contains(rows, token))
+			t.Errorf("token %d is in the log (%v) or in a row (%v)", i, strings.Contains(log, token),
+				strings.Contains(rows, token))
 		}
 	}
 }

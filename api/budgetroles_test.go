@@ -17,17 +17,23 @@ func TestWhoRaisesABudget(t *testing.T) {
 	t.Parallel()
 	h := apitest.Peopled(t)
 	admin := h.Admin()
-	of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id"))
+	of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`, admin, apitest.OwnOrigin).Want(t, 201, "").
+		Field(t, "id"))
 	in := "/api/companies/" + string(of)
-	agent := h.Call("POST", in+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
-	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "token")
+	agent := h.Call("POST", in+"/agents",
+		`{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`, admin,
+		apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
+	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`, admin,
+		apitest.OwnOrigin).Want(t, 201, "").Field(t, "token")
 	stranger, _ := h.SignUp("Stranger")
 	type asker struct {
 		name, header string
 		status       int
 		says         string
 	}
-	askers := []asker{{"admin of the instance", admin, 200, ""}, {"stranger", stranger, 403, "User does not have access to this company"}, {"nobody", "", 401, "Board authentication required"}, {"agent", key, 403, "Board access required"}}
+	askers := []asker{{"admin of the instance", admin, 200, ""},
+		{"stranger", stranger, 403, "User does not have access to this company"},
+		{"nobody", "", 401, "Board authentication required"}, {"agent", key, 403, "Board access required"}}
 	for _, r := range people.MemberRoles {
 		cookie, _ := h.Join(of, admin, string(r), r)
 		a := asker{string(r), cookie, 200, ""}
@@ -50,7 +56,8 @@ func TestWhoRaisesABudget(t *testing.T) {
 			if a.name == "stranger" && c.path == "/api/agents/"+agent+"/budgets" {
 				status, says = 404, "Agent not found" // who may not look into a company does not learn what is in it
 			}
-			if got := h.Call(c.method, c.path, c.body, headers...); got.Status != status || !strings.Contains(string(got.Body), says) {
+			if got := h.Call(c.method, c.path, c.body, headers...); got.Status != status ||
+				!strings.Contains(string(got.Body), says) {
 				t.Errorf("%s: %s %s is answered %d %s, want %d %s", a.name, c.method, c.path, got.Status, got.Body, status, says)
 			}
 		}
@@ -59,6 +66,7 @@ func TestWhoRaisesABudget(t *testing.T) {
 		if status == 200 {
 			status, says = 404, "Budget incident not found"
 		}
-		h.Call("POST", in+"/budget-incidents/"+api.NewID()+"/resolve", `{"action":"raise_budget_and_resume","amount":9000}`, headers...).Want(t, status, says)
+		h.Call("POST", in+"/budget-incidents/"+api.NewID()+"/resolve", `{"action":"raise_budget_and_resume","amount":9000}`,
+			headers...).Want(t, status, says)
 	}
 }

@@ -75,15 +75,22 @@ func TestEveryCallOfTheClientsAnswers(t *testing.T) {
 		return run != ""
 	})
 	second := h.Company("Leaving")
-	revision := h.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# Plan"}`).Want(t, 201, "").Field(t, "latestRevisionId")
-	h.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# A better plan","baseRevisionId":"`+revision+`"}`).Want(t, 200, "")
-	fill := strings.NewReplacer("{c}", in, "{c2}", "/api/companies/"+second, "{company}", string(of), "{a}", "/api/agents/"+agent, "{a2}", "/api/agents/"+gone, "{agent}", agent, "{watcher}", watcher,
-		"{i}", "/api/issues/"+issue, "{n}", "/api/issues/"+h.Call("GET", "/api/issues/"+issue, "").Field(t, "identifier"), "{issue}", issue, "{run}", run, "{revision}", revision,
+	revision := h.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# Plan"}`).
+		Want(t, 201, "").Field(t, "latestRevisionId")
+	h.Call("PUT", "/api/issues/"+issue+"/documents/plan",
+		`{"format":"markdown","body":"# A better plan","baseRevisionId":"`+revision+`"}`).Want(t, 200, "")
+	fill := strings.NewReplacer("{c}", in, "{c2}", "/api/companies/"+second, "{company}", string(of), "{a}",
+		"/api/agents/"+agent, "{a2}", "/api/agents/"+gone, "{agent}", agent, "{watcher}", watcher,
+		"{i}", "/api/issues/"+issue, "{n}", "/api/issues/"+h.Call("GET", "/api/issues/"+issue, "").Field(t, "identifier"),
+		"{issue}", issue, "{run}", run, "{revision}", revision,
 		"{spare}", "/api/issues/"+post(in+"/issues", `{"title":"Spare","status":"todo"}`, 201).Field(t, "id"),
 		"{comment}", post("/api/issues/"+issue+"/comments", `{"body":"Look"}`, 201).Field(t, "id"),
-		"{project}", post(in+"/projects", `{"name":"Board"}`, 201).Field(t, "id"), "{goal}", post(in+"/goals", `{"title":"Be seen"}`, 201).Field(t, "id"),
-		"{approval}", post(in+"/approvals", `{"type":"request_board_approval","payload":{"title":"One"}}`, 201).Field(t, "id"),
-		"{approval2}", post(in+"/approvals", `{"type":"request_board_approval","payload":{"title":"Two"}}`, 201).Field(t, "id"),
+		"{project}", post(in+"/projects", `{"name":"Board"}`, 201).Field(t, "id"), "{goal}",
+		post(in+"/goals", `{"title":"Be seen"}`, 201).Field(t, "id"),
+		"{approval}", post(in+"/approvals", `{"type":"request_board_approval","payload":{"title":"One"}}`, 201).
+			Field(t, "id"),
+		"{approval2}", post(in+"/approvals", `{"type":"request_board_approval","payload":{"title":"Two"}}`, 201).
+			Field(t, "id"),
 		"{invite}", post(in+"/invites", `{"allowedJoinTypes":"both"}`, 201).Field(t, "token"), "{nobody}", api.NewID())
 	key := post("/api/agents/"+agent+"/keys", `{"name":"calls"}`, 201).Field(t, "token")
 	challenge := post("/api/cli-auth/challenges", `{"command":"selvage"}`, 201)
@@ -100,7 +107,8 @@ func TestEveryCallOfTheClientsAnswers(t *testing.T) {
 		}
 		_ = json.Unmarshal(a.Body, &said) // the page and the texts are no JSON
 		if a.Status != c.status || said.Error == "API route not found" {
-			t.Errorf("calls.txt:%d (%s): %s %s answered %d, want %d: %s", c.line, c.section, c.method, c.path, a.Status, c.status, api.Cut(string(a.Body), 300))
+			t.Errorf("calls.txt:%d (%s): %s %s answered %d, want %d: %s", c.line, c.section, c.method, c.path, a.Status,
+				c.status, api.Cut(string(a.Body), 300))
 		}
 	}
 }
@@ -110,7 +118,8 @@ func TestEveryCallOfTheClientsAnswers(t *testing.T) {
 func TestTheListOfCallsHasAllTools(t *testing.T) {
 	h := apitest.NewHarness(t)
 	listed := map[string]bool{}
-	fill := strings.NewReplacer("{key}", "", "{c}", "/api/companies/x", "{c2}", "/api/companies/x", "{i}", "/api/issues/x", "{n}", "/api/issues/x", "{spare}", "/api/issues/x",
+	fill := strings.NewReplacer("{key}", "", "{c}", "/api/companies/x", "{c2}", "/api/companies/x", "{i}", "/api/issues/x",
+		"{n}", "/api/issues/x", "{spare}", "/api/issues/x",
 		"{a}", "/api/agents/x", "{a2}", "/api/agents/x", "{", "", "}", "")
 	for _, c := range clientCalls(t) {
 		_, pattern := h.Server.Mux.Handler(httptest.NewRequest(c.method, fill.Replace(c.path), nil))
@@ -127,7 +136,8 @@ func TestTheListOfCallsHasAllTools(t *testing.T) {
 		if !strings.HasPrefix(tool.Name, "paperclip") || tool.Path == "" {
 			continue
 		}
-		if _, pattern := h.Server.Mux.Handler(httptest.NewRequest(tool.Method, strings.NewReplacer("{action}", "approve", "{", "", "}", "").Replace(tool.Path), nil)); !listed[pattern] {
+		if _, pattern := h.Server.Mux.Handler(httptest.NewRequest(tool.Method, strings.NewReplacer("{action}", "approve", "{",
+			"", "}", "").Replace(tool.Path), nil)); !listed[pattern] {
 			t.Errorf("%s (%s %s) is not in calls.txt", tool.Name, tool.Method, tool.Path)
 		}
 	}

@@ -31,7 +31,8 @@ func (rc *Request) Within() context.Context {
 func (rc *Request) byWithin() bool {
 	outer, ok := rc.HTTP.Context().Value(withinKey{}).(*Request)
 	if ok {
-		rc.Actor, rc.Credential, rc.Company, rc.Run, rc.KeyID = outer.Actor, outer.Credential, outer.Company, outer.Run, outer.KeyID
+		rc.Actor, rc.Credential, rc.Company, rc.Run, rc.KeyID = outer.Actor, outer.Credential, outer.Company,
+			outer.Run, outer.KeyID
 	}
 	return ok
 }
@@ -66,7 +67,8 @@ func (rc *Request) byCapToken(token, run string) error {
 	if of := rc.Route.Capability; of == "" || !c.Has(of) {
 		return Forbidden("The capability token does not grant this: it grants " + strings.Join(c.Capabilities, ", "))
 	}
-	rc.Actor, rc.Credential = ledger.Actor{Type: c.ActorType, ID: c.Actor}, ledger.Credential{Kind: c.CredKind, ID: c.CredID}
+	rc.Actor, rc.Credential = ledger.Actor{Type: c.ActorType, ID: c.Actor}, ledger.Credential{Kind: c.CredKind,
+		ID: c.CredID}
 	if rc.IsAgent() {
 		rc.Company, rc.Run = ledger.CompanyID(c.Company), run
 	}

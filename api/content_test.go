@@ -25,7 +25,8 @@ func TestDamagedContentIsNeverAnswered(t *testing.T) {
 	var keeper *blob.Keeper
 	h := apitest.NewHarness(t, func(c *api.Config) {
 		var err error
-		if keeper, err = blob.Open(dir, blob.Config{Self: identity.NodeID(strings.Repeat("a", 32)), Store: blob.StoreConfig{Reserve: 1}}); err != nil {
+		if keeper, err = blob.Open(dir, blob.Config{Self: identity.NodeID(strings.Repeat("a", 32)),
+			Store: blob.StoreConfig{Reserve: 1}}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { keeper.Close() })
@@ -38,7 +39,8 @@ func TestDamagedContentIsNeverAnswered(t *testing.T) {
 	form, contentType := apitest.FormOf(t, "file.bin", "", want)
 	put := func() (path, sum string) {
 		t.Helper()
-		at := h.Call("POST", fmt.Sprintf("/api/companies/%s/issues/%s/attachments", of, issue), form, contentType).Want(t, 201, "")
+		at := h.Call("POST", fmt.Sprintf("/api/companies/%s/issues/%s/attachments", of, issue), form, contentType).
+			Want(t, 201, "")
 		return "/api/attachments/" + at.Field(t, "id") + "/content", at.Field(t, "sha256")
 	}
 	path, sum := put()

@@ -162,11 +162,13 @@ func TestRecordedExchangesOfAuthenticatedMode(t *testing.T) {
 			exact = append(exact, name)
 		}
 	}
-	t.Logf("of %d recorded exchanges: %d exact, %d with a null more or less, %d differing, %d without a route", len(all), len(exact), len(nulls), len(differing), len(missing))
+	t.Logf("of %d recorded exchanges: %d exact, %d with a null more or less, %d differing, %d without a route", len(all),
+		len(exact), len(nulls), len(differing), len(missing))
 	for _, name := range slices.Concat(nulls, differing, missing) {
 		t.Logf("differs: %s: %s", name, api.Cut(verdicts[name], 300))
 	}
-	writeScores(t, "http-auth", "With authentication (authenticated)", scoresOf(plain, verdicts, exact, nulls, differing, missing))
+	writeScores(t, "http-auth", "With authentication (authenticated)", scoresOf(plain, verdicts, exact, nulls,
+		differing, missing))
 	known := strings.Fields(authPassList)
 	for _, name := range known {
 		if !slices.Contains(exact, name) {

@@ -47,10 +47,12 @@ func (c *comparison) values(at string, recorded, ours any) {
 	case recorded == nil && ours == nil:
 		return
 	case recorded == nil || ours == nil:
-		c.nulls = append(c.nulls, fmt.Sprintf("%s is %s, recorded as %s", at, apitest.JsonType(ours), apitest.JsonType(recorded)))
+		c.nulls = append(c.nulls, fmt.Sprintf("%s is %s, recorded as %s", at, apitest.JsonType(ours),
+			apitest.JsonType(recorded)))
 		return
 	case apitest.JsonType(recorded) != apitest.JsonType(ours):
-		c.diff = append(c.diff, fmt.Sprintf("%s is %s, recorded as %s", at, apitest.JsonType(ours), apitest.JsonType(recorded)))
+		c.diff = append(c.diff, fmt.Sprintf("%s is %s, recorded as %s", at, apitest.JsonType(ours),
+			apitest.JsonType(recorded)))
 		return
 	}
 	switch r := recorded.(type) {
@@ -102,7 +104,8 @@ func idIn(v any) string {
 var restsBefore = map[string]bool{
 	"issue-runs": true, "heartbeat-invoke": true,
 	"heartbeat-run-get": true, "agent-wakeup": true, "issue-assigned-after-run": true, "heartbeat-run-failed-get": true,
-	"heartbeat-run-timeout-get": true, "heartbeat-run-http-get": true, "agent-comment-with-runid": true, "approval-create-hire": true,
+	"heartbeat-run-timeout-get": true, "heartbeat-run-http-get": true, "agent-comment-with-runid": true,
+	"approval-create-hire":    true,
 	"budget-incident-resolve": true, "dashboard": true, "attention": true, "agent-terminate": true, "routine-runs": true,
 }
 
@@ -204,7 +207,8 @@ func TestRecordedExchanges(t *testing.T) {
 			}
 		}
 		switch {
-		case got.Status == http.StatusNotFound && strings.Contains(string(got.Body), "API route not found") && e.Name != "unknown-api-404":
+		case got.Status == http.StatusNotFound && strings.Contains(string(got.Body), "API route not found") &&
+			e.Name != "unknown-api-404":
 			missing = append(missing, name)
 			verdicts[name] = "no such route"
 		case got.Status != want:
@@ -238,7 +242,8 @@ func TestRecordedExchanges(t *testing.T) {
 	for _, name := range append(nulls, differing...) {
 		t.Logf("differs: %s: %s", name, api.Cut(verdicts[name], 300))
 	}
-	writeScores(t, "http", "Without authentication (local_trusted)", scoresOf(all, verdicts, exact, nulls, differing, missing))
+	writeScores(t, "http", "Without authentication (local_trusted)", scoresOf(all, verdicts, exact, nulls,
+		differing, missing))
 	known := map[string]bool{}
 	for _, word := range passing {
 		name, mayNull := strings.CutSuffix(word, "~")

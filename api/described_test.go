@@ -133,7 +133,8 @@ func wrong(d description, s *schema) (out []string) {
 		}
 		return out
 	}
-	for kind, v := range map[string]string{"string": `"x"`, "boolean": `true`, "array": `[]`, "object": `{}`, "null": `null`} {
+	for kind, v := range map[string]string{"string": `"x"`, "boolean": `true`, "array": `[]`, "object": `{}`,
+		"null": `null`} {
 		if !s.Type.has(kind) {
 			out = append(out, v)
 		}
@@ -171,7 +172,8 @@ func wrong(d description, s *schema) (out []string) {
 		}
 	case s.Type.has("array"):
 		if s.MaxItems != nil {
-			out = append(out, "["+strings.Repeat(`"00000000-0000-4000-8000-000000000000",`, *s.MaxItems)+`"00000000-0000-4000-8000-000000000000"]`)
+			out = append(out, "["+strings.Repeat(`"00000000-0000-4000-8000-000000000000",`,
+				*s.MaxItems)+`"00000000-0000-4000-8000-000000000000"]`)
 		}
 		for _, v := range wrong(d, d.resolve(s.Items)) {
 			if v != "null" {

@@ -12,7 +12,8 @@ func TestDigestsOfRequestsHaveAKey(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"value":"1234"}`)
 	plain := api.RequestDigest(nil, "POST", "/x", body)
-	one, two := api.RequestDigest(make([]byte, 32), "POST", "/x", body), api.RequestDigest([]byte(strings.Repeat("k", 32)), "POST", "/x", body)
+	one, two := api.RequestDigest(make([]byte, 32), "POST", "/x", body), api.RequestDigest([]byte(strings.Repeat("k", 32)),
+		"POST", "/x", body)
 	if one == plain || two == plain || one == two {
 		t.Error("a digest can be made without its key")
 	}

@@ -64,7 +64,8 @@ func distilled(v any, key string, failed bool) any {
 			v[i] = distilled(x, key, failed)
 		}
 	case string:
-		if len(v) > maxKept && !(failed && slices.Contains([]string{"error", "message", "code"}, key)) || generated.MatchString(key) {
+		if len(v) > maxKept && !(failed && slices.Contains([]string{"error", "message", "code"}, key)) ||
+			generated.MatchString(key) {
 			return elided
 		}
 	}

@@ -48,7 +48,8 @@ type momentary struct {
 // notNow are failures of lower rooms after which a caller can retry.
 var notNow = []momentary{
 	// First: the reason must not hide that the command may have been executed.
-	{consensus.ErrOutcomeUnknown, "outcome_unknown", "It is not known whether this was done; repeat it with the same Idempotency-Key, or look"},
+	{consensus.ErrOutcomeUnknown, "outcome_unknown",
+		"It is not known whether this was done; repeat it with the same Idempotency-Key, or look"},
 	{consensus.ErrNoLeader, "no_leader", "The mesh has no leader now; try again"},
 	{consensus.ErrBusy, "busy", "This node is busy; try again"},
 	{consensus.ErrClosed, "closing", "This node is closing; use another one"},
@@ -56,10 +57,12 @@ var notNow = []momentary{
 	{ledger.ErrUpgrade, "upgrade_needed", "This node is older than the mesh; upgrade it, use another one"},
 	{blob.ErrFull, "disk_full", "This node has no room for files; free some space, use another node"},
 	{blob.ErrTooFew, "too_few_copies", "Too few nodes could take the file; try again"},
-	{blob.ErrMismatch, "content_damaged", "The copy of this content on this node is damaged, and no node that answers has a good one; start the nodes that are away, or put the same file again, or restore a backup"},
+	{blob.ErrMismatch, "content_damaged",
+		"The copy of this content on this node is damaged, and no node that answers has a good one; start the nodes that are away, or put the same file again, or restore a backup"},
 	{blob.ErrMissing, "content_unavailable", "No node that answers has this content; try again"},
 	{store.ErrDiskFull, "disk_full", "The disk of this node is full; free some space, use another node"},
-	{context.DeadlineExceeded, "timeout", "No answer in time; the request may still take effect. Repeat it with the same Idempotency-Key"},
+	{context.DeadlineExceeded, "timeout",
+		"No answer in time; the request may still take effect. Repeat it with the same Idempotency-Key"},
 	{context.Canceled, "timeout", "No answer in time; the request may still take effect. Repeat it with the same Idempotency-Key"},
 }
 
@@ -107,7 +110,8 @@ func (s *Server) tellQuorum(body *ErrorBody, unknown bool) {
 		Silent []string `json:"silent"`
 		Since  float64  `json:"leaderlessSeconds"`
 		Done   string   `json:"outcome"` // "none" or "unknown"
-	}{node, append([]string{}, q.Heard...), append([]string{}, q.Silent...), q.Leaderless.Round(100 * time.Millisecond).Seconds(), map[bool]string{false: "none", true: "unknown"}[unknown]})
+	}{node, append([]string{}, q.Heard...), append([]string{}, q.Silent...), q.Leaderless.Round(100 * time.Millisecond).
+		Seconds(), map[bool]string{false: "none", true: "unknown"}[unknown]})
 	if unknown {
 		body.Error = why + ". It is not known whether this was done; repeat it with the same Idempotency-Key, or look"
 		return

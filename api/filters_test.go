@@ -40,8 +40,10 @@ func TestEveryQueryParameterHasAnEffect(t *testing.T) {
 	w := newTown(h, "Query")
 	in := "/api/companies/" + w.of
 	h.Call("POST", in+"/issues", `{"title":"Stuck","status":"blocked","unblockDescriptor":{"owner":"board","action":"look"}}`).Want(t, 201, "")
-	h.Call("POST", in+"/cost-events", `{"agentId":"`+w.agent+`","projectId":"`+w.values["projects"]+`","billingCode":"b","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`).Want(t, 201, "")
-	h.Call("POST", in+"/finance-events", `{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z"}`).Want(t, 201, "")
+	h.Call("POST", in+"/cost-events",
+		`{"agentId":"`+w.agent+`","projectId":"`+w.values["projects"]+`","billingCode":"b","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`).Want(t, 201, "")
+	h.Call("POST", in+"/finance-events",
+		`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z"}`).Want(t, 201, "")
 	h.Call("PUT", "/api/agents/"+w.agent+"/memory/lunch", `{"value":"At noon."}`).Want(t, 200, "")
 	checked := 0
 	for _, route := range h.Table {
@@ -102,8 +104,10 @@ func TestRunsAreNarrowed(t *testing.T) {
 	count := func(query string) int { return len(h.Call("GET", list+query, "").Want(t, 200, "").Decode(t).([]any)) }
 	all := count("")
 	for query, want := range map[string]int{
-		"?issueId=" + waits: 1, "?issueId=" + strings.ToUpper(waits): 1, "?status=running": 1, "?status=queued&agentId=" + other: 1, "?status=queued,running": all,
-		"?status=failed": 0, "?issueId=" + api.NewID(): 0, "?agentId=" + other + "&issueId=" + w.values["issues"]: 0, "?status=running&issueId=" + waits: 0,
+		"?issueId=" + waits: 1, "?issueId=" + strings.ToUpper(waits): 1, "?status=running": 1, "?status=queued&agentId=" +
+			other: 1, "?status=queued,running": all,
+		"?status=failed": 0, "?issueId=" + api.NewID(): 0, "?agentId=" + other + "&issueId=" + w.values["issues"]: 0,
+		"?status=running&issueId=" + waits:                                           0,
 		"?agentId=" + w.agent + "&issueId=" + w.values["issues"] + "&status=running": 1, "?status=queued,running&limit=1": 1,
 	} {
 		if got := count(query); got != want {

@@ -254,7 +254,8 @@ func theirs(a ledger.Activity, f ledger.ActivityFilter) bool {
 		return true
 	}
 	actor, run := entity.DoneBy(a.Actor, a.Run, a.Change)
-	return (f.Actor.Type == "" || actor.Type == f.Actor.Type) && (f.Actor.ID == "" || actor.ID == f.Actor.ID) && (f.Run == "" || run == f.Run)
+	return (f.Actor.Type == "" || actor.Type == f.Actor.Type) && (f.Actor.ID == "" || actor.ID == f.Actor.ID) &&
+		(f.Run == "" || run == f.Run)
 }
 
 // AgentIn returns the agent of the path, by ID, or by name in the caller's company or the
@@ -286,7 +287,8 @@ func Decided(rc *Request, kind string, a money.Approval, payload any) (Response,
 			Approval money.Approval  `json:"approval"`
 			Details  json.RawMessage `json:"details,omitempty"`
 		}{d.Approval, d.Refused.Detail}
-		return Response{}, &ledger.Refusal{Code: d.Refused.Code, ErrCode: d.Refused.ErrCode, Message: d.Refused.Message, Detail: detailOf(details)}
+		return Response{}, &ledger.Refusal{Code: d.Refused.Code, ErrCode: d.Refused.ErrCode, Message: d.Refused.Message,
+			Detail: detailOf(details)}
 	}
 	return OK(d.Approval), nil
 }

@@ -38,7 +38,8 @@ func newFlood(t *testing.T) *flood {
 	h := apitest.NewHarness(t)
 	s := h.Serve()
 	return &flood{Harness: h, t: t, town: newTown(h, "Flooded"), url: s.URL,
-		client: &http.Client{Timeout: apitest.FloodPatience, Transport: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true},
+		client: &http.Client{Timeout: apitest.FloodPatience, Transport: &http.Transport{MaxIdleConnsPerHost: 8,
+			DisableCompression: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
@@ -107,7 +108,8 @@ func streams(r api.Route) bool { return strings.Contains(r.Path, "/events") && r
 // changesAll are routes that end what the flood stands on, or more than it.
 func changesAll(r api.Route) bool {
 	switch r.Method + " " + r.Path {
-	case "POST /api/v1/mesh/leave", "POST /api/v1/mesh/nodes/{id}/revoke", "POST /api/v1/mesh/nodes/{id}/cordon", "POST /api/v1/mesh/stop", "DELETE /api/companies/{companyId}":
+	case "POST /api/v1/mesh/leave", "POST /api/v1/mesh/nodes/{id}/revoke", "POST /api/v1/mesh/nodes/{id}/cordon",
+		"POST /api/v1/mesh/stop", "DELETE /api/companies/{companyId}":
 		return true
 	}
 	return false
@@ -115,9 +117,12 @@ func changesAll(r api.Route) bool {
 
 // oddIDs stand where an ID, a key or a name is expected.
 var oddIDs = []string{
-	"not-a-uuid", "-1", "0", "1e309", "9999999999999999999999", "%00", "a%00b", "%ff%fe", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "..%5c..%5cwindows",
-	"%27%20OR%201%3D1--", "%7B%7D", "null", "undefined", "%F0%9F%98%80", "%E2%80%AE", "%0d%0aSet-Cookie:%20x", strings.Repeat("a", 5000),
-	"00000000-0000-0000-0000-000000000000", "00000000-0000-4000-8000-00000000000g", "%20", "%25%25", "__proto__", "c%2Fissue",
+	"not-a-uuid", "-1", "0", "1e309", "9999999999999999999999", "%00", "a%00b", "%ff%fe", "%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+	"..%5c..%5cwindows",
+	"%27%20OR%201%3D1--", "%7B%7D", "null", "undefined", "%F0%9F%98%80", "%E2%80%AE", "%0d%0aSet-Cookie:%20x",
+	strings.Repeat("a", 5000),
+	"00000000-0000-0000-0000-000000000000", "00000000-0000-4000-8000-00000000000g", "%20", "%25%25", "__proto__",
+	"c%2Fissue",
 }
 
 // brokenBodies are no JSON objects.
@@ -188,7 +193,8 @@ func TestFloodOfBadInput(t *testing.T) {
 	f.client.CloseIdleConnections()
 	runtime.GC()
 	runtime.ReadMemStats(&now)
-	t.Logf("%d requests; heap %d MB before, %d MB at most, %d MB after", f.sent, base.HeapAlloc>>20, peak.Load()>>20, now.HeapAlloc>>20)
+	t.Logf("%d requests; heap %d MB before, %d MB at most, %d MB after", f.sent, base.HeapAlloc>>20, peak.Load()>>20,
+		now.HeapAlloc>>20)
 	if peak.Load() > base.HeapAlloc+floodPeak {
 		t.Errorf("the heap grew by %d MB, want at most %d", (peak.Load()-base.HeapAlloc)>>20, floodPeak>>20)
 	}
@@ -205,7 +211,8 @@ func (f *flood) stillWell() {
 	f.send("GET", "/api/companies/"+f.town.of+"/issues", "").Want(f.t, 200, "After the flood")
 	n := 0
 	for line := range strings.Lines(f.Log.String()) {
-		if strings.Contains(line, `"level":"ERROR"`) || strings.Contains(line, "panicked") || strings.Contains(line, "http: panic") {
+		if strings.Contains(line, `"level":"ERROR"`) || strings.Contains(line, "panicked") || strings.Contains(line,
+			"http: panic") {
 			if n++; n <= 10 {
 				f.t.Errorf("logged: %.600s", line)
 			}
@@ -244,8 +251,10 @@ func (f *flood) oddPaths() {
 			}
 		}
 	}
-	for _, path := range []string{"/../../etc/passwd", "/api/../../etc/passwd", "/api/%2e%2e/%2e%2e/etc/passwd", "/api//companies//x", "/api/companies/" + f.town.of + "/issues/%00",
-		"/api/companies/..;/x", "/%", "/%zz", "/" + strings.Repeat("a/", 8000), "/" + strings.Repeat("a", 40_000), "*", "/metrics/../api"} {
+	for _, path := range []string{"/../../etc/passwd", "/api/../../etc/passwd", "/api/%2e%2e/%2e%2e/etc/passwd",
+		"/api//companies//x", "/api/companies/" + f.town.of + "/issues/%00",
+		"/api/companies/..;/x", "/%", "/%zz", "/" + strings.Repeat("a/", 8000), "/" + strings.Repeat("a", 40_000), "*",
+		"/metrics/../api"} {
 		for _, method := range []string{"GET", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "FOO"} {
 			if a := f.send(method, path, ""); strings.Contains(string(a.Body), "root:") {
 				f.fail("%s %s reads a file", method, path)
@@ -256,13 +265,15 @@ func (f *flood) oddPaths() {
 
 // lenient are routes whose value may be anything.
 var lenient = map[string]bool{
-	"PUT /api/agents/{id}/memory/{key}": true, "GET /api/agents/{id}/memory/{key}": true, "DELETE /api/agents/{id}/memory/{key}": true, // a key is a text of the agent's own
-	"PUT /api/v1/cron/{name}": true, "GET /api/v1/cron/{name}": true, "DELETE /api/v1/cron/{name}": true,
+	"PUT /api/agents/{id}/memory/{key}": true, "GET /api/agents/{id}/memory/{key}": true,
+	"DELETE /api/agents/{id}/memory/{key}": true, // a key is a text of the agent's own
+	"PUT /api/v1/cron/{name}":              true, "GET /api/v1/cron/{name}": true, "DELETE /api/v1/cron/{name}": true,
 	"POST /api/v1/cron/{name}/pause": true, "POST /api/v1/cron/{name}/resume": true, "POST /api/v1/cron/{name}/run": true,
 	"PUT /api/v1/services/{name}": true, "GET /api/v1/services/{name}": true, "DELETE /api/v1/services/{name}": true,
 	"POST /api/v1/services/{name}/call": true, "GET /api/v1/services/{name}/health": true,
 	// Topics, subscriptions, cron jobs and declared processes have names that people choose.
-	"PUT /api/v1/declared-processes/{name}": true, "GET /api/v1/declared-processes/{name}": true, "DELETE /api/v1/declared-processes/{name}": true,
+	"PUT /api/v1/declared-processes/{name}": true, "GET /api/v1/declared-processes/{name}": true,
+	"DELETE /api/v1/declared-processes/{name}":          true,
 	"GET /api/v1/topics/{topic}":                        true,
 	"PUT /api/v1/topics/{topic}":                        true,
 	"DELETE /api/v1/topics/{topic}":                     true,
@@ -286,7 +297,8 @@ func (f *flood) oddBodies(doc description) {
 		path, _ := f.town.path(r)
 		for _, what := range slices.Sorted(maps.Keys(brokenBodies)) {
 			a := f.send(r.Method, path, brokenBodies[what])
-			if r.In != nil && (a.Status < 400 || a.Status >= 500) && what != "twice" && what != "a huge number" && what != "many members" && what != "deep, in raw" {
+			if r.In != nil && (a.Status < 400 || a.Status >= 500) && what != "twice" && what != "a huge number" &&
+				what != "many members" && what != "deep, in raw" {
 				f.fail("%s %s took a body that is %s: %d %.200s", r.Method, r.Path, what, a.Status, a.Body)
 			}
 			if r.In != nil && what == "twice" && a.Status < 400 {
@@ -297,7 +309,8 @@ func (f *flood) oddBodies(doc description) {
 			continue
 		}
 		good := f.town.body(r)
-		for _, ct := range []string{"text/plain", "application/xml", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "application/json; charset=", "\x01", strings.Repeat("a/", 4000)} {
+		for _, ct := range []string{"text/plain", "application/xml", "multipart/form-data; boundary=x",
+			"application/x-www-form-urlencoded", "application/json; charset=", "\x01", strings.Repeat("a/", 4000)} {
 			if ct == "\x01" {
 				continue // no client sends it
 			}
@@ -362,7 +375,8 @@ func (f *flood) oddFields(doc description) {
 // oddQueries gives every query parameter what it can not be.
 func (f *flood) oddQueries(doc description) {
 	f.t.Helper()
-	odd := []string{"-1", "0", "1e99", "99999999999999999999999", "-99999999999999999999999", "abc", "%00", "%ff", "%zz", "%F0%9F%98%80", "%27%3B--", "NaN", "[]", "2026-13-45", "0001-01-01", "9999-12-31T23:59:60Z",
+	odd := []string{"-1", "0", "1e99", "99999999999999999999999", "-99999999999999999999999", "abc", "%00", "%ff", "%zz",
+		"%F0%9F%98%80", "%27%3B--", "NaN", "[]", "2026-13-45", "0001-01-01", "9999-12-31T23:59:60Z",
 		strings.Repeat("a", 10_000), strings.Repeat("a,", 5_000), "../../etc/passwd"}
 	for _, r := range f.Routes() {
 		if changesAll(r) || r.Method != "GET" {
@@ -406,17 +420,23 @@ func (f *flood) oddQueries(doc description) {
 func (f *flood) oddHeaders() {
 	f.t.Helper()
 	in := "/api/companies/" + f.town.of
-	for _, h := range []string{"Authorization: Bearer", "Authorization: Basic Og==", "Authorization: Bearer " + strings.Repeat("a", 20_000), "Authorization: Bearer a b c", "Authorization: Bearer pcp_board_x",
-		"Authorization: Bearer eyJhbGciOiJub25lIn0.e30.", "X-Paperclip-Run-Id: ../x", "X-Paperclip-Run-Id: " + strings.Repeat("a", 10_000), "X-Selvage-Height: -1", "X-Selvage-Height: 1e9",
-		"X-Selvage-Read: linear", "Host: evil.example", "Host: 10.0.0.1:80", "Origin: https://evil.example", "Sec-Fetch-Site: cross-site", "Idempotency-Key: " + strings.Repeat("k", 256), "Idempotency-Key: \x80"} {
+	for _, h := range []string{"Authorization: Bearer", "Authorization: Basic Og==", "Authorization: Bearer " +
+		strings.Repeat("a", 20_000), "Authorization: Bearer a b c", "Authorization: Bearer pcp_board_x",
+		"Authorization: Bearer eyJhbGciOiJub25lIn0.e30.", "X-Paperclip-Run-Id: ../x", "X-Paperclip-Run-Id: " +
+			strings.Repeat("a", 10_000), "X-Selvage-Height: -1", "X-Selvage-Height: 1e9",
+		"X-Selvage-Read: linear", "Host: evil.example", "Host: 10.0.0.1:80", "Origin: https://evil.example",
+		"Sec-Fetch-Site: cross-site", "Idempotency-Key: " + strings.Repeat("k", 256), "Idempotency-Key: \x80"} {
 		f.refused("POST", in+"/issues", `{"title":"odd"}`, h)
 	}
-	for _, h := range []string{"X-Request-Id: " + strings.Repeat("x", 5000), "Accept: " + strings.Repeat("a/b,", 5000), "Range: bytes=0-1,2-3,4-5,-9999999999999", "If-Match: *", "Last-Event-ID: x", "Cookie: " + strings.Repeat("a=b; ", 2000), "Connection: upgrade"} {
+	for _, h := range []string{"X-Request-Id: " + strings.Repeat("x", 5000), "Accept: " + strings.Repeat("a/b,", 5000),
+		"Range: bytes=0-1,2-3,4-5,-9999999999999", "If-Match: *", "Last-Event-ID: x", "Cookie: " + strings.Repeat("a=b; ",
+			2000), "Connection: upgrade"} {
 		f.send("GET", in+"/issues", "", h)
 	}
 	f.refused("GET", in+"/events", "", "Last-Event-ID: x")
 	f.refused("GET", in+"/events/ws", "") // no upgrade
-	f.refused("GET", in+"/events/ws", "", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 1", "Sec-WebSocket-Key: x")
+	f.refused("GET", in+"/events/ws", "", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 1",
+		"Sec-WebSocket-Key: x")
 }
 
 // bigThings are bodies beyond every bound, at each route that takes one.

@@ -46,24 +46,30 @@ func TestWhatIsForbiddenIsRefused(t *testing.T) {
 	for _, c := range []struct{ method, path, body, says string }{
 		{"POST", "/api/v1/mesh/owner-keys", `{"ownerKey":1}`, `"path":["ownerKey"]`},
 		{"PUT", "/api/sidebar-preferences/me", "", `"path":["orderedIds"]`},
-		{"POST", "/api/companies/" + f.town.of + "/agents", `{"name":"A","adapterType":"process","desiredSkills":` + long(201) + `}`, `"path":["desiredSkills"]`},
+		{"POST", "/api/companies/" + f.town.of + "/agents", `{"name":"A","adapterType":"process","desiredSkills":` +
+			long(201) + `}`, `"path":["desiredSkills"]`},
 		{"POST", agent + "/skills/sync", `{"desiredSkills":` + long(101) + `}`, `"path":["desiredSkills"]`},
 		{"PATCH", "/api/instance/settings/general", `{"nothing":1}`, `"keys":["nothing"]`},
-		{"PATCH", "/api/instance/settings/general", `{"runLogRetention":{"days":1,"maxBytes":1,"weeks":1}}`, `"keys":["weeks"]`},
+		{"PATCH", "/api/instance/settings/general", `{"runLogRetention":{"days":1,"maxBytes":1,"weeks":1}}`,
+			`"keys":["weeks"]`},
 		{"PATCH", "/api/instance/settings/general", `{"runEventRetention":{"days":1,"weeks":1}}`, `"keys":["weeks"]`},
-		{"PATCH", "/api/instance/settings/general", `{"backupRetention":{"dailyDays":1,"weeklyWeeks":1,"monthlyMonths":1,"yearly":1}}`, `"keys":["yearly"]`},
-		{"PATCH", "/api/instance/settings/general", `{"runEventRetention":{"days":0}}`, `"path":["runEventRetention","days"]`},
+		{"PATCH", "/api/instance/settings/general",
+			`{"backupRetention":{"dailyDays":1,"weeklyWeeks":1,"monthlyMonths":1,"yearly":1}}`, `"keys":["yearly"]`},
+		{"PATCH", "/api/instance/settings/general", `{"runEventRetention":{"days":0}}`,
+			`"path":["runEventRetention","days"]`},
 		{"PATCH", "/api/instance/settings", `{"nothing":1}`, `"keys":["nothing"]`},
 		{"PATCH", "/api/instance/settings/experimental", `{"enableNothing":true}`, `"keys":["enableNothing"]`},
 	} {
 		h.Call(c.method, c.path, c.body).Want(t, 400, c.says)
 	}
 	// A body of which every member may be left out may be left out: the description says so.
-	for path, method := range map[string]string{"/api/v1/mesh/tokens": "post", "/api/v1/mesh/owner-keys": "post", "/api/instance/settings/general": "patch"} {
+	for path, method := range map[string]string{"/api/v1/mesh/tokens": "post", "/api/v1/mesh/owner-keys": "post",
+		"/api/instance/settings/general": "patch"} {
 		if body := doc.Paths[path][method].Body; body == nil || body.Required {
 			t.Errorf("%s %s: its body is described as %+v", method, path, body)
 		}
 	}
-	h.Call("POST", "/api/v1/mesh/tokens", "").Want(t, 503, "This node does not do that now") // the body was taken; a node alone has no tokens
+	h.Call("POST", "/api/v1/mesh/tokens", "").
+		Want(t, 503, "This node does not do that now") // the body was taken; a node alone has no tokens
 	h.Call("PATCH", "/api/instance/settings/general", "").Want(t, 200, `"backupRetention"`)
 }

@@ -109,13 +109,15 @@ func TestLiveEventsAreTheRecordedFrames(t *testing.T) {
 				}
 			}
 			run := got["heartbeat.run.status/succeeded"].Payload["runId"].(string)
-			if line := got["activity.logged/environment.lease_released"].Payload; line["actorType"] != "agent" || line["agentId"] != agent || line["runId"] != run {
+			if line := got["activity.logged/environment.lease_released"].Payload; line["actorType"] != "agent" ||
+				line["agentId"] != agent || line["runId"] != run {
 				t.Errorf("the lease was released by %v", line)
 			}
 		})
 	}
 	if !slices.Equal(socket.lasting, events.lasting) {
-		t.Errorf("the socket told\n%s\nthe events\n%s", strings.Join(socket.lasting, "\n"), strings.Join(events.lasting, "\n"))
+		t.Errorf("the socket told\n%s\nthe events\n%s", strings.Join(socket.lasting, "\n"),
+			strings.Join(events.lasting, "\n"))
 	}
 	for id, from := range events.after {
 		next, stop := follow(t, url, "Last-Event-ID: "+id)

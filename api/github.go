@@ -45,7 +45,8 @@ func ParseRepository(address string) (r repository, err error) {
 	if len(parts) > 3 {
 		r.Ref, r.Folder = parts[3], path.Join(parts[4:]...)
 	}
-	if !githubName.MatchString(r.Owner) || !githubName.MatchString(r.Name) || !githubName.MatchString(r.Ref) || strings.HasPrefix(r.Folder, "..") {
+	if !githubName.MatchString(r.Owner) || !githubName.MatchString(r.Name) || !githubName.MatchString(r.Ref) ||
+		strings.HasPrefix(r.Folder, "..") {
 		return r, Unprocessable("source.url has a malformed owner, repository or ref", nil)
 	}
 	return r, nil
@@ -59,7 +60,8 @@ func (rc *Request) FetchRepository(r repository) (portable.Files, error) {
 	}
 	ctx, cancel := context.WithTimeout(rc.Context(), githubTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%s/%s/tar.gz/%s", base, r.Owner, r.Name, r.Ref), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%s/%s/tar.gz/%s", base, r.Owner, r.Name,
+		r.Ref), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +104,8 @@ func unpack(r io.Reader, folder string) (portable.Files, error) {
 			}
 		}
 		if total += h.Size; total > portable.MaxBytes || len(files) >= portable.MaxFiles {
-			return nil, Unprocessable(fmt.Sprintf("The package is larger than %d MiB or %d files", portable.MaxBytes>>20, portable.MaxFiles), nil)
+			return nil, Unprocessable(fmt.Sprintf("The package is larger than %d MiB or %d files", portable.MaxBytes>>20,
+				portable.MaxFiles), nil)
 		}
 		b, err := io.ReadAll(io.LimitReader(t, h.Size))
 		if err != nil {

@@ -55,7 +55,8 @@ func (rc *Request) Ids() func() string {
 	return func() string {
 		n++
 		h := sha256.New()
-		for _, part := range []string{"selvage/request-id/v1", string(rc.Server.Cfg.Mesh), rc.Actor.Type, rc.Actor.ID, key, strconv.Itoa(n)} {
+		for _, part := range []string{"selvage/request-id/v1", string(rc.Server.Cfg.Mesh), rc.Actor.Type, rc.Actor.ID, key,
+			strconv.Itoa(n)} {
 			fmt.Fprintf(h, "%d:%s", len(part), part)
 		}
 		id := uuid.UUID(h.Sum(nil)[:16])

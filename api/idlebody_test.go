@@ -27,7 +27,8 @@ func TestABodyThatSaysNothingIsLookedAt(t *testing.T) {
 		}
 		path, _ := w.path(route)
 		before, _ := h.Node.Ledger.Head()
-		for body, want := range map[string]int{`{"a":`: 400, `{"a":1,"a":2}`: 400, `7`: 400, `[]`: 400, `"x"`: 400, `{"a":"` + strings.Repeat("x", api.MaxBody) + `"}`: 413} {
+		for body, want := range map[string]int{`{"a":`: 400, `{"a":1,"a":2}`: 400, `7`: 400, `[]`: 400, `"x"`: 400, `{"a":"` +
+			strings.Repeat("x", api.MaxBody) + `"}`: 413} {
 			tried++
 			if a := h.Call(route.Method, path, body, headers...); a.Status != want {
 				t.Errorf("%s %s with %.20s answered %d %.200s", route.Method, route.Path, body, a.Status, a.Body)

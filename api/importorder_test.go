@@ -60,7 +60,8 @@ func TestBlockersComeThroughAnImport(t *testing.T) {
 			got[i.Title] = fmt.Sprint(i.Identifier, " ", i.Status, " ", by)
 		}
 	})
-	want := map[string]string{"later": "ACM-1 blocked [sixth]", "whole": "ACM-2 blocked [part]", "part": "ACM-3 todo []", "open": "ACM-4 todo [finished]", "finished": "ACM-5 done []",
+	want := map[string]string{"later": "ACM-1 blocked [sixth]", "whole": "ACM-2 blocked [part]", "part": "ACM-3 todo []",
+		"open": "ACM-4 todo [finished]", "finished": "ACM-5 done []",
 		"sixth": "ACM-6 backlog []", "one": "ACM-7 todo []", "other": "ACM-8 blocked [one]"}
 	for _, title := range slices.Sorted(maps.Keys(want)) {
 		if got[title] != want[title] {

@@ -72,7 +72,8 @@ func (p site) most() (n int, bound bool) {
 		return p.rules.MaxBytes, true
 	case p.shape == api.IsRaw:
 		return api.MaxRaw, true
-	case p.shape == api.IsTime, p.shape == api.IsString && (len(p.rules.Enum) > 0 || p.rules.Format == "uuid" || p.rules.Format == "date-time" || p.rules.Pattern != nil && p.rules.MaxLength <= 0):
+	case p.shape == api.IsTime, p.shape == api.IsString && (len(p.rules.Enum) > 0 || p.rules.Format == "uuid" ||
+		p.rules.Format == "date-time" || p.rules.Pattern != nil && p.rules.MaxLength <= 0):
 		return 0, true
 	}
 	return p.rules.MaxLength, p.shape == api.IsString && p.rules.MaxLength > 0
@@ -94,7 +95,8 @@ func (p site) filled(with string, n int) string {
 }
 
 // eachPlace calls f for each place of each body in the table of routes.
-func eachPlace(t *testing.T, h *apitest.Harness, w *town, f func(name string, p site, call func(body string) apitest.Answer, into reflect.Type)) {
+func eachPlace(t *testing.T, h *apitest.Harness, w *town,
+	f func(name string, p site, call func(body string) apitest.Answer, into reflect.Type)) {
 	for _, route := range h.Routes() {
 		if route.In == nil || route.Method == "GET" || changesAll(route) {
 			continue
@@ -189,9 +191,11 @@ func TestWhatABodyMayHoldTheRulesMayHoldToo(t *testing.T) {
 			for i := len(p.at) - 1; field == "" || field == "k"; i-- {
 				field, _ = p.at[i].(string)
 			}
-			length := strings.Contains(string(a.Body), " bytes") || strings.Contains(string(a.Body), "longer than") || strings.Contains(string(a.Body), "too long")
+			length := strings.Contains(string(a.Body), " bytes") || strings.Contains(string(a.Body), "longer than") ||
+				strings.Contains(string(a.Body), "too long")
 			length = length && !strings.Contains(string(a.Body), "PASSWORD_TOO_LONG") // in the words of the contract
-			if a.Status >= 500 && a.Status != 503 || (a.Status == 413 || a.Status/100 == 4 && length) && !apitest.Names(a.Body, field) {
+			if a.Status >= 500 && a.Status != 503 || (a.Status == 413 || a.Status/100 == 4 && length) &&
+				!apitest.Names(a.Body, field) {
 				t.Errorf("%s with %d of %q at %v answered %d %.200s", name, n, with, p.at, a.Status, a.Body)
 			}
 		}

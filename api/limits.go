@@ -179,9 +179,12 @@ const (
 )
 
 // KernelCodes are the codes of refusals that have none.
-var KernelCodes = map[int]string{http.StatusBadRequest: "PARSE_ERROR", http.StatusUnauthorized: "UNAUTHORIZED", http.StatusNotFound: "NOT_FOUND", http.StatusForbidden: "FORBIDDEN",
-	http.StatusConflict: "CONFLICT", http.StatusTooManyRequests: "TOO_MANY", http.StatusPaymentRequired: "BUDGET_EXHAUSTED", http.StatusRequestEntityTooLarge: "PARSE_ERROR",
-	http.StatusUnsupportedMediaType: "PARSE_ERROR", http.StatusInternalServerError: "INTERNAL", http.StatusServiceUnavailable: "UNAVAILABLE"}
+var KernelCodes = map[int]string{http.StatusBadRequest: "PARSE_ERROR", http.StatusUnauthorized: "UNAUTHORIZED",
+	http.StatusNotFound: "NOT_FOUND", http.StatusForbidden: "FORBIDDEN",
+	http.StatusConflict: "CONFLICT", http.StatusTooManyRequests: "TOO_MANY",
+	http.StatusPaymentRequired: "BUDGET_EXHAUSTED", http.StatusRequestEntityTooLarge: "PARSE_ERROR",
+	http.StatusUnsupportedMediaType: "PARSE_ERROR", http.StatusInternalServerError: "INTERNAL",
+	http.StatusServiceUnavailable: "UNAVAILABLE"}
 
 // A kernelBody is a refusal in the form of the kernel's API.
 type kernelBody struct {

@@ -141,7 +141,8 @@ func planLists(t reflect.Type, under map[reflect.Type]bool) *listPlan {
 		return &listPlan{some: true}
 	case t.Kind() == reflect.Interface:
 		return &listPlan{some: true} // as what is in it
-	case t.Implements(marshaler), reflect.PointerTo(t).Implements(marshaler), t.Implements(textMarshaler), reflect.PointerTo(t).Implements(textMarshaler):
+	case t.Implements(marshaler), reflect.PointerTo(t).Implements(marshaler), t.Implements(textMarshaler),
+		reflect.PointerTo(t).Implements(textMarshaler):
 		return &listPlan{} // it writes itself
 	}
 	under[t] = true

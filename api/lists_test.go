@@ -32,7 +32,8 @@ type listsOfAll struct {
 // An answer has an empty list where Go has none, wherever it stands, and what it was made
 // from stays as it was.
 func TestAnswersHaveEmptyListsForNilOnes(t *testing.T) {
-	row := listsOfAll{Pointer: &listHolder{}, Items: make([]listHolder, 1), Deep: make([][]int, 1), Map: map[string]listHolder{"a": {}}, Any: listHolder{}}
+	row := listsOfAll{Pointer: &listHolder{}, Items: make([]listHolder, 1), Deep: make([][]int, 1),
+		Map: map[string]listHolder{"a": {}}, Any: listHolder{}}
 	b, err := api.EncodeJSON(&row)
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +43,8 @@ func TestAnswersHaveEmptyListsForNilOnes(t *testing.T) {
 	if string(b) != want {
 		t.Errorf("encoded as %s, want %s", b, want)
 	}
-	if row.List != nil || row.Pointer.List != nil || row.Items[0].List != nil || row.Deep[0] != nil || row.Map["a"].List != nil || row.More != nil {
+	if row.List != nil || row.Pointer.List != nil || row.Items[0].List != nil || row.Deep[0] != nil ||
+		row.Map["a"].List != nil || row.More != nil {
 		t.Errorf("it was changed: %+v", row)
 	}
 	if b, err := api.EncodeJSON([]string(nil)); string(b) != "[]" {

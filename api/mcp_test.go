@@ -46,7 +46,8 @@ func wantTool(t testing.TB, s *sdk.ClientSession, name, args, want string) strin
 
 // contractTools returns those of tools that are in the contract.
 func contractTools(tools []*mcp.Tool) []*mcp.Tool {
-	return slices.DeleteFunc(slices.Clone(tools), func(t *mcp.Tool) bool { return !strings.HasPrefix(t.Name, "paperclip") })
+	return slices.DeleteFunc(slices.Clone(tools),
+		func(t *mcp.Tool) bool { return !strings.HasPrefix(t.Name, "paperclip") })
 }
 
 func TestToolsHaveTheNamesAndArgumentsThatClientsKnow(t *testing.T) {
@@ -282,7 +283,8 @@ func callThemAll(t *testing.T, h *apitest.Team, s *sdk.ClientSession) {
 	do("GetIssueWorkspaceRuntime", `{`+at+`}`, `"runtimeServices": []`)
 	for _, name := range []string{"ControlIssueWorkspaceServices", "WaitForIssueWorkspaceService"} {
 		called["paperclip"+name] = true
-		if text, _ := tool(t, s, "paperclip"+name, `{`+at+`,"action":"start"}`); !strings.Contains(text, "no execution workspace") {
+		if text, _ := tool(t, s, "paperclip"+name, `{`+at+`,"action":"start"}`); !strings.Contains(text,
+			"no execution workspace") {
 			t.Errorf("%s = %s", name, text)
 		}
 	}
@@ -297,8 +299,11 @@ func callThemAll(t *testing.T, h *apitest.Team, s *sdk.ClientSession) {
 	do("SuggestTasks", `{`+at+`,"payload":{"version":1,"tasks":[{"clientKey":"a","title":"Grind"}]}}`, "suggest_tasks")
 	do("AskUserQuestions", `{`+at+`,"payload":{"version":1,"questions":[{"id":"q","prompt":"Which?","selectionMode":"single","options":[{"id":"x","label":"X"}]}]}}`, "ask_user_questions")
 	do("RequestConfirmation", `{`+at+`,"payload":{"version":1,"prompt":"Sure?"}}`, "request_confirmation")
-	do("RequestCheckboxConfirmation", `{`+at+`,"payload":{"version":1,"prompt":"Which?","options":[{"id":"x","label":"X"}]}}`, "request_checkbox_confirmation")
-	approval := id(do("CreateApproval", `{"type":"request_board_approval","payload":{"title":"Buy a torch","summary":"We need one","recommendedAction":"approve"}}`, "request_board_approval"))
+	do("RequestCheckboxConfirmation",
+		`{`+at+`,"payload":{"version":1,"prompt":"Which?","options":[{"id":"x","label":"X"}]}}`,
+		"request_checkbox_confirmation")
+	approval := id(do("CreateApproval",
+		`{"type":"request_board_approval","payload":{"title":"Buy a torch","summary":"We need one","recommendedAction":"approve"}}`, "request_board_approval"))
 	approval = orNobody(approval)
 	one := `"approvalId":"` + approval + `"`
 	do("ListApprovals", `{"status":"pending"}`, `[`)
@@ -373,21 +378,27 @@ func TestToolsRefuseAsTheAPIDoes(t *testing.T) {
 		Body                map[string]any
 	}
 	text := wantTool(t, s, "paperclipGetIssue", `{"issueId":"ACM-99"}`, "404")
-	if err := json.Unmarshal([]byte(text), &no); err != nil || no.Method != "GET" || no.Path != "/issues/ACM-99" || no.Status != 404 ||
+	if err := json.Unmarshal([]byte(text), &no); err != nil || no.Method != "GET" || no.Path != "/issues/ACM-99" ||
+		no.Status != 404 ||
 		no.Error != "GET /issues/ACM-99 failed with 404: Issue not found" || no.Body["error"] != "Issue not found" {
 		t.Errorf("refused with %s", text)
 	}
-	wantTool(t, s, "paperclipApiRequest", `{"method":"POST","path":"/companies","jsonBody":"{\"name\":\"Mine\"}"}`, "Board access required")
+	wantTool(t, s, "paperclipApiRequest", `{"method":"POST","path":"/companies","jsonBody":"{\"name\":\"Mine\"}"}`,
+		"Board access required")
 	for _, args := range []string{
-		`{"method":"GET","path":"http://evil.example/"}`, `{"method":"GET","path":"//evil.example/"}`, `{"method":"GET","path":"/../metrics"}`, `{"method":"GET","path":"/%2e%2e/metrics"}`,
-		`{"method":"GET","path":"/api/../metrics"}`, `{"method":"GET","path":"metrics"}`, `{"method":"GET","path":"/a\\b"}`, `{"method":"TRACE","path":"/health"}`,
-		`{"method":"POST","path":"/companies","jsonBody":"name=x"}`, `{"path":"/health"}`, `[]`, `{"method":"GET","path":"/issues/.."}`, `{"method":"GET","path":"/issues/%2e"}`,
+		`{"method":"GET","path":"http://evil.example/"}`, `{"method":"GET","path":"//evil.example/"}`,
+		`{"method":"GET","path":"/../metrics"}`, `{"method":"GET","path":"/%2e%2e/metrics"}`,
+		`{"method":"GET","path":"/api/../metrics"}`, `{"method":"GET","path":"metrics"}`, `{"method":"GET","path":"/a\\b"}`,
+		`{"method":"TRACE","path":"/health"}`,
+		`{"method":"POST","path":"/companies","jsonBody":"name=x"}`, `{"path":"/health"}`, `[]`,
+		`{"method":"GET","path":"/issues/.."}`, `{"method":"GET","path":"/issues/%2e"}`,
 	} {
 		if text, isError := tool(t, s, "paperclipApiRequest", args); !isError {
 			t.Errorf("paperclipApiRequest(%s) = %s, want an error", args, text)
 		}
 	}
-	for name, args := range map[string]string{"paperclipGetIssue": `{"issueId":".."}`, "paperclipGetAgent": `{}`, "paperclipWaitForIssueWorkspaceService": `{"issueId":"ACM-1","timeoutSeconds":301}`} {
+	for name, args := range map[string]string{"paperclipGetIssue": `{"issueId":".."}`, "paperclipGetAgent": `{}`,
+		"paperclipWaitForIssueWorkspaceService": `{"issueId":"ACM-1","timeoutSeconds":301}`} {
 		if text, isError := tool(t, s, name, args); !isError {
 			t.Errorf("%s(%s) = %s, want an error", name, args, text)
 		}
@@ -413,8 +424,9 @@ func TestMCPDoorIsClosedToOtherSites(t *testing.T) {
 		"another name":     {[]string{accept, "Host: evil.example"}, hello, 403},
 		"another site":     {[]string{accept, "Origin: https://evil.example", "Sec-Fetch-Site: cross-site"}, hello, 403},
 		"an older browser": {[]string{accept, "Origin: https://evil.example"}, hello, 403},
-		"too large":        {[]string{accept}, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"x":"` + strings.Repeat("x", mcp.MaxMessage) + `"}}`, 413},
-		"no JSON":          {[]string{accept}, `{`, 400},
+		"too large": {[]string{accept}, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"x":"` +
+			strings.Repeat("x", mcp.MaxMessage) + `"}}`, 413},
+		"no JSON": {[]string{accept}, `{`, 400},
 	} {
 		if a := h.Call("POST", "/mcp", c.body, c.headers...); a.Status != c.status {
 			t.Errorf("%s: %d %s, want %d", name, a.Status, api.Cut(string(a.Body), 200), c.status)
@@ -432,11 +444,15 @@ func TestClientsPickTheToolsThatTheyAreToldOf(t *testing.T) {
 	finders := []string{"selvageFindTools", "selvageCallTool"}
 	most := map[string]int{"": 30 << 10, "contract": 26 << 10, "issues,runs": 100 << 10, "all": 300 << 10}
 	for pick, c := range map[string]struct{ has, lacks []string }{
-		"":                    {slices.Concat(contract, finders, []string{"selvageGetCompanies"}), []string{"selvageGetCompaniesLabels"}},
-		"contract":            {contract, slices.Concat(finders, []string{"selvageGetCompanies"})},
-		"issues,runs":         {slices.Concat(finders, []string{"paperclipGetIssue", "selvagePostHeartbeatRunsCancel"}), []string{"paperclipMe", "selvageGetCompanies"}},
-		" contract , secrets": {slices.Concat(contract, finders, []string{"selvagePostSecretsRotate"}), []string{"selvageGetCompanies"}},
-		"all":                 {slices.Concat(contract, finders, []string{"selvageGetCompanies", "selvageGetCompaniesLabels"}), nil},
+		"": {slices.Concat(contract, finders, []string{"selvageGetCompanies"}),
+			[]string{"selvageGetCompaniesLabels"}},
+		"contract": {contract, slices.Concat(finders, []string{"selvageGetCompanies"})},
+		"issues,runs": {slices.Concat(finders, []string{"paperclipGetIssue", "selvagePostHeartbeatRunsCancel"}),
+			[]string{"paperclipMe", "selvageGetCompanies"}},
+		" contract , secrets": {slices.Concat(contract, finders, []string{"selvagePostSecretsRotate"}),
+			[]string{"selvageGetCompanies"}},
+		"all": {slices.Concat(contract, finders, []string{"selvageGetCompanies",
+			"selvageGetCompaniesLabels"}), nil},
 	} {
 		s := h.OverHTTP(t, protocols[1], pick, nil)
 		names, size := listed(t, s)
@@ -451,7 +467,8 @@ func TestClientsPickTheToolsThatTheyAreToldOf(t *testing.T) {
 			}
 		}
 		said := s.InitializeResult().Instructions
-		if strings.Contains(said, "selvageFindTools") != names["selvageFindTools"] || strings.Contains(said, "paperclipInboxLite") != names["paperclipInboxLite"] {
+		if strings.Contains(said, "selvageFindTools") != names["selvageFindTools"] || strings.Contains(said,
+			"paperclipInboxLite") != names["paperclipInboxLite"] {
 			t.Errorf("%q: it is told %q", pick, said)
 		}
 		if size > most[pick] && most[pick] > 0 {
@@ -459,8 +476,10 @@ func TestClientsPickTheToolsThatTheyAreToldOf(t *testing.T) {
 		}
 		t.Logf("%q: %d tools, %d bytes", pick, len(names), size)
 	}
-	a := h.Call("POST", "/mcp?tools=issue", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "Accept: application/json, text/event-stream")
-	if a.Status != 400 || !strings.Contains(string(a.Body), `there is no group \"issue\"; give all, contract, or some of activity,`) {
+	a := h.Call("POST", "/mcp?tools=issue", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`,
+		"Accept: application/json, text/event-stream")
+	if a.Status != 400 || !strings.Contains(string(a.Body),
+		`there is no group \"issue\"; give all, contract, or some of activity,`) {
 		t.Errorf("an unknown group: %d %s", a.Status, a.Body)
 	}
 }
@@ -470,9 +489,12 @@ func TestToolsThatAreNotListedAreFoundAndCalled(t *testing.T) {
 	h := apitest.NewTeam(t)
 	s := h.OverHTTP(t, protocols[1], "", apitest.WithHeaders{"Authorization": "Bearer " + h.Token})
 	for query, want := range map[string]string{
-		"pause an agent": "selvagePostAgentsPause", "read the log of a run": "selvageGetHeartbeatRunsLog", "rotate secrets": "selvagePostSecretsRotate",
-		"cancel run": "selvagePostHeartbeatRunsCancel", "searching issues": "selvageGetCompaniesSearch", "make a routine": "selvagePostCompaniesRoutines",
-		"delete a company": "selvageDeleteCompaniesByCompanyId", "add a label": "selvagePostCompaniesLabels", "hire": "selvagePostCompaniesAgentHires",
+		"pause an agent": "selvagePostAgentsPause", "read the log of a run": "selvageGetHeartbeatRunsLog",
+		"rotate secrets": "selvagePostSecretsRotate",
+		"cancel run":     "selvagePostHeartbeatRunsCancel", "searching issues": "selvageGetCompaniesSearch",
+		"make a routine":   "selvagePostCompaniesRoutines",
+		"delete a company": "selvageDeleteCompaniesByCompanyId", "add a label": "selvagePostCompaniesLabels",
+		"hire":                 "selvagePostCompaniesAgentHires",
 		"approve join request": "selvagePostV1MeshRequestsApprove", "budget of an agent": "selvagePatchAgentsBudgets",
 	} {
 		text := wantTool(t, s, "selvageFindTools", `{"query":"`+query+`","limit":2}`, `"name": "`+want+`"`)
@@ -482,12 +504,15 @@ func TestToolsThatAreNotListedAreFoundAndCalled(t *testing.T) {
 	}
 	wantTool(t, s, "selvageFindTools", `{"group":"secrets","limit":20}`, "selvagePostSecretsRotate")
 	wantTool(t, s, "selvageFindTools", `{"query":"xyzzy"}`, "Try others, or a group: activity")
-	wantTool(t, s, "selvageCallTool", `{"name":"selvageGetCompaniesLabels","arguments":{"companyId":"`+string(h.Company)+`"}}`, "[]")
+	wantTool(t, s, "selvageCallTool",
+		`{"name":"selvageGetCompaniesLabels","arguments":{"companyId":"`+string(h.Company)+`"}}`, "[]")
 	wantTool(t, s, "selvageCallTool", `{"name":"selvageGetCompaniesLabels"}`, "[]") // of the agent's own company
 	wantTool(t, s, "selvageCallTool", `{"name":"paperclipGetIssue","arguments":{"issueId":"ACM-99"}}`, `"status": 404`)
 	for name, args := range map[string][]string{
-		"selvageFindTools": {`{}`, `{"group":"secret"}`, `{"query":"run","limit":21}`, `{"query":"run","limit":0}`, `{"query":"` + strings.Repeat("x", 501) + `"}`},
-		"selvageCallTool":  {`{}`, `{"name":"selvageNothing"}`, `{"name":"selvageGetCompaniesLabels","arguments":"x"}`, `{"name":"selvageCallTool","arguments":{"name":"selvageCallTool"}}`},
+		"selvageFindTools": {`{}`, `{"group":"secret"}`, `{"query":"run","limit":21}`, `{"query":"run","limit":0}`,
+			`{"query":"` + strings.Repeat("x", 501) + `"}`},
+		"selvageCallTool": {`{}`, `{"name":"selvageNothing"}`, `{"name":"selvageGetCompaniesLabels","arguments":"x"}`,
+			`{"name":"selvageCallTool","arguments":{"name":"selvageCallTool"}}`},
 	} {
 		for _, args := range args {
 			if text, isError := tool(t, s, name, args); !isError {
@@ -547,20 +572,24 @@ func TestToolCallsLeaveATrace(t *testing.T) {
 	wantTool(t, s, "paperclipListGoals", `{}`, h.Goal)
 	wantTool(t, s, "paperclipGetIssue", `{"issueId":"ACM-77"}`, "404")
 	wantTool(t, s, "paperclipCreateIssue", `{"title":"Weld"}`, "ACM")
-	spoof := h.OverHTTP(t, protocols[1], "", apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: api.NewID()})
+	spoof := h.OverHTTP(t, protocols[1], "", apitest.WithHeaders{"Authorization": "Bearer " + h.Token,
+		api.HeaderRun: api.NewID()})
 	wantTool(t, spoof, "paperclipListAgents", `{}`, h.Boss)
 	h.Call("GET", "/api/companies/"+string(h.Company)+"/goals", "", h.As()).Want(t, 200, "") // not through a tool
-	query := fmt.Sprintf("/api/companies/%s/activity?agentId=%s&from=%s", h.Company, h.Worker, from.Format(time.RFC3339Nano))
+	query := fmt.Sprintf("/api/companies/%s/activity?agentId=%s&from=%s", h.Company, h.Worker,
+		from.Format(time.RFC3339Nano))
 	var made, tools []string
 	for end := time.Now().Add(apitest.Patience); len(tools) < 4 && time.Now().Before(end); h.FlushTraces() {
 		made, tools = h.Traced(t, query, run)
 	}
 	slices.Sort(made)
 	slices.Sort(tools)
-	if want := []string{"issue.created of the run", "mcp.tool_called of no run", "mcp.tool_called of the run"}; !slices.Equal(slices.Compact(made), want) {
+	if want := []string{"issue.created of the run", "mcp.tool_called of no run",
+		"mcp.tool_called of the run"}; !slices.Equal(slices.Compact(made), want) {
 		t.Errorf("the record says %q, want %q", made, want)
 	}
-	if want := []string{"paperclipCreateIssue 201", "paperclipGetIssue 404", "paperclipListAgents 200", "paperclipListGoals 200"}; !slices.Equal(tools, want) {
+	if want := []string{"paperclipCreateIssue 201", "paperclipGetIssue 404", "paperclipListAgents 200",
+		"paperclipListGoals 200"}; !slices.Equal(tools, want) {
 		t.Errorf("traced are %q, want %q", tools, want)
 	}
 	if a := h.Call("GET", query+"&to="+from.Format(time.RFC3339Nano), ""); string(a.Body) != "[]" {

@@ -26,7 +26,8 @@ func TestWhoReadsTheFigures(t *testing.T) {
 	}
 	h := apitest.Peopled(t, change)
 	admin := h.Admin()
-	of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id"))
+	of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`, admin, apitest.OwnOrigin).Want(t, 201, "").
+		Field(t, "id"))
 	operator, _ := h.Join(of, admin, "Olga", people.RoleOperator)
 	h.Call("GET", "/metrics", "").Want(t, 401, "Board authentication required")
 	h.Call("GET", "/metrics", "", admin).Want(t, 200, "selvage_http_requests_total")

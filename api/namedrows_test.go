@@ -29,13 +29,16 @@ func (s spot) String() string { return strings.TrimSpace(strings.Join(s.at, ".")
 
 // namesRow reports whether a string of a body or a query is meant to be an ID.
 func namesRow(name, format string) bool {
-	return format == "uuid" || strings.HasSuffix(name, "Id") || strings.HasSuffix(name, "Ids") || strings.HasSuffix(name, "_id") || name == "id" || name == "ids"
+	return format == "uuid" || strings.HasSuffix(name, "Id") || strings.HasSuffix(name, "Ids") || strings.HasSuffix(name,
+		"_id") || name == "id" || name == "ids"
 }
 
 // namesCompany tells whether a route is told its company apart from its path: the board
 // itself may name any.
 func namesCompany(r api.Route) bool {
-	return !strings.Contains(r.Path, "{") || strings.HasPrefix(r.Path, "/api/v1/topics/") || strings.HasPrefix(r.Path, "/api/v1/cron/") || strings.HasPrefix(r.Path, "/api/v1/services/") || strings.HasPrefix(r.Path, "/api/v1/subscriptions/")
+	return !strings.Contains(r.Path, "{") || strings.HasPrefix(r.Path, "/api/v1/topics/") || strings.HasPrefix(r.Path,
+		"/api/v1/cron/") || strings.HasPrefix(r.Path, "/api/v1/services/") || strings.HasPrefix(r.Path,
+		"/api/v1/subscriptions/")
 }
 
 // spotsOf returns the spots of a body. raw is told of each member that is JSON of
@@ -129,34 +132,50 @@ var (
 		"env":                      {`{"X":{"type":"secret_ref","secretId":"ID"}}`},
 		"envVars":                  {`{"X":{"type":"secret_ref","secretId":"ID"}}`},
 		"executionWorkspacePolicy": {`{"enabled":true,"defaultProjectWorkspaceId":"ID"}`},
-		"executionPolicy":          {`{"stages":[{"type":"review","participants":[{"type":"agent","agentId":"ID"}]}]}`, `{"stages":[{"type":"review","participants":[{"type":"user","userId":"ID"}]}]}`},
+		"executionPolicy": {`{"stages":[{"type":"review","participants":[{"type":"agent","agentId":"ID"}]}]}`,
+			`{"stages":[{"type":"review","participants":[{"type":"user","userId":"ID"}]}]}`},
 	}
 	none = map[string]string{
 		"assigneeAdapterOverrides":   "only few texts of it are read, and variables are not among them",
 		"executionWorkspaceSettings": "only its mode is read", "desiredSkills": "keys, looked for among the company's own",
-		"files": "texts", "agents": "slugs in the package", "instructionsBundle": "texts", "labels": "of a node, for placement", "metadata": "the client's own", "metadataJson": "the client's own", "details": "what the note says",
-		"presentation": "how a comment looks", "providerMetadata": "the client's own", "result": "what the program said", "runtimeConfig": "times and counts", "permissions": "flags", "scope": "what a grant is for, as whoever gave it says",
-		"serviceStates": "by the name of a service", "workspaceRuntime": "commands", "unblockDescriptor": "who is waited for, in words", "variables": "texts for a prompt", "defaultValue": "a text for a prompt", "input": "of a tool, which may do what its owner granted it",
-		"defaultsPayload": "what joiners are made with", "payload": "see wholes", "context": "for a prompt", "vector": "numbers", "json": "what one process says to another",
-		"agency": "roles and counts", "params": "of a method of a service, or their schema", "capabilities": "flags and counts", "settings": "of an app, texts for its own manifest", "risk": "a number", "fairness": "a number", "privacy": "a number", "novelty": "a number", "security": "a number", "drift": "a number",
+		"files": "texts", "agents": "slugs in the package", "instructionsBundle": "texts",
+		"labels": "of a node, for placement", "metadata": "the client's own", "metadataJson": "the client's own",
+		"details":      "what the note says",
+		"presentation": "how a comment looks", "providerMetadata": "the client's own", "result": "what the program said",
+		"runtimeConfig": "times and counts", "permissions": "flags", "scope": "what a grant is for, as whoever gave it says",
+		"serviceStates": "by the name of a service", "workspaceRuntime": "commands",
+		"unblockDescriptor": "who is waited for, in words", "variables": "texts for a prompt",
+		"defaultValue": "a text for a prompt", "input": "of a tool, which may do what its owner granted it",
+		"defaultsPayload": "what joiners are made with", "payload": "see wholes", "context": "for a prompt",
+		"vector": "numbers", "json": "what one process says to another",
+		"agency": "roles and counts", "params": "of a method of a service, or their schema",
+		"capabilities": "flags and counts", "settings": "of an app, texts for its own manifest", "risk": "a number",
+		"fairness": "a number", "privacy": "a number", "novelty": "a number", "security": "a number", "drift": "a number",
 	}
 	// texts are strings that look like IDs and are none of rows of a company, by the
 	// member's name or by route and name. ignored say again what the path says, or ask
 	// for what is there among the company's own.
 	texts = map[string]string{
-		"commentClientRequestId": "the client's own", "clientRequestId": "the client's own", "requestId": "the client's own", "orderedIds": "what is gone stays in a person's order", "correlationId": "the sender's own",
-		"originRunId": "told by who made it, like originId", "originId": "told by who made it", "externalId": "of another system", "externalInvoiceId": "of another system",
+		"commentClientRequestId": "the client's own", "clientRequestId": "the client's own", "requestId": "the client's own",
+		"orderedIds": "what is gone stays in a person's order", "correlationId": "the sender's own",
+		"originRunId": "told by who made it, like originId", "originId": "told by who made it",
+		"externalId": "of another system", "externalInvoiceId": "of another system",
 		"selectedOptionIds": "options of the interaction", "optionIds": "options of the interaction",
-		"entityId": "what a note is about, in words", "onBehalfOfUserId": "users are of the mesh", "addresseeUserId": "users are of the mesh; who may not enter can not answer",
+		"entityId": "what a note is about, in words", "onBehalfOfUserId": "users are of the mesh",
+		"addresseeUserId": "users are of the mesh; who may not enter can not answer",
 	}
 	ignored = map[string]string{
-		"POST /api/companies/{companyId}/routines baseRevisionId":                    "a new routine has no revision before it",
-		"POST /api/issues/{id}/children parentId":                                    "the path says it",
-		"POST /api/companies/{companyId}/environments/probe-config config " + sshKey: "nobody signs in",
-		"POST /api/companies/{companyId}/activity agentId":                           "the credential says it", "POST /api/companies/{companyId}/activity actorId": "the credential says it",
-		"POST /api/companies/{companyId}/agent-hires sourceIssueId": "linked to the approval, where one is needed", "POST /api/companies/{companyId}/agent-hires sourceIssueIds.[]": "likewise",
-		"POST /api/companies/{companyId}/skills/scan-projects projectIds.[]": "chooses among what is there", "POST /api/companies/{companyId}/skills/scan-projects workspaceIds.[]": "likewise",
-		"POST /api/companies/{companyId}/skills/scan-projects selection.[].workspaceId": "likewise", "POST /api/agents/{id}/messages/take ids.[]": "chooses among what is there",
+		"POST /api/companies/{companyId}/routines baseRevisionId":                       "a new routine has no revision before it",
+		"POST /api/issues/{id}/children parentId":                                       "the path says it",
+		"POST /api/companies/{companyId}/environments/probe-config config " + sshKey:    "nobody signs in",
+		"POST /api/companies/{companyId}/activity agentId":                              "the credential says it",
+		"POST /api/companies/{companyId}/activity actorId":                              "the credential says it",
+		"POST /api/companies/{companyId}/agent-hires sourceIssueId":                     "linked to the approval, where one is needed",
+		"POST /api/companies/{companyId}/agent-hires sourceIssueIds.[]":                 "likewise",
+		"POST /api/companies/{companyId}/skills/scan-projects projectIds.[]":            "chooses among what is there",
+		"POST /api/companies/{companyId}/skills/scan-projects workspaceIds.[]":          "likewise",
+		"POST /api/companies/{companyId}/skills/scan-projects selection.[].workspaceId": "likewise",
+		"POST /api/agents/{id}/messages/take ids.[]":                                    "chooses among what is there",
 	}
 )
 
@@ -172,14 +191,18 @@ func (w *town) wholes() map[string][]string {
 	}
 	return map[string][]string{
 		"POST /api/issues/{id}/interactions": {
-			task(`"parentId":"ID"`), task(`"assigneeAgentId":"ID"`), task(`"assigneeUserId":"ID"`), task(`"projectId":"ID"`), task(`"goalId":"ID"`),
+			task(`"parentId":"ID"`), task(`"assigneeAgentId":"ID"`), task(`"assigneeUserId":"ID"`), task(`"projectId":"ID"`),
+			task(`"goalId":"ID"`),
 			`{"kind":"suggest_tasks","payload":{"version":1,"defaultParentId":"ID","tasks":[{"clientKey":"a","title":"x"}]}}`,
 			`{"kind":"request_confirmation","payload":{"version":1,"prompt":"x","target":{"type":"issue_document","issueId":"ID","key":"plan","revisionId":"` + revision + `"}}}`,
-			`{"kind":"request_confirmation","payload":{"version":1,"prompt":"x","target":{"type":"issue_document","issueId":"` + issue + `","key":"plan","revisionId":"ID"}}}`,
+			`{"kind":"request_confirmation","payload":{"version":1,"prompt":"x","target":{"type":"issue_document","issueId":"` +
+				issue + `","key":"plan","revisionId":"ID"}}}`,
 		},
-		"POST /api/companies/{companyId}/approvals": {hire(`"reportsTo":"ID"`), hire(`"adapterConfig":{"env":{"X":{"type":"secret_ref","secretId":"ID"}}}`),
+		"POST /api/companies/{companyId}/approvals": {hire(`"reportsTo":"ID"`),
+			hire(`"adapterConfig":{"env":{"X":{"type":"secret_ref","secretId":"ID"}}}`),
 			`{"type":"budget_override_required","payload":{"scopeType":"agent","scopeId":"ID","windowKind":"lifetime","amount":5}}`},
-		"POST /api/agents/{id}/wakeup": {`{"payload":{"issueId":"ID"}}`, `{"payload":{"taskId":"ID"}}`, `{"payload":{"commentId":"ID"}}`, `{"payload":{"approvalId":"ID"}}`},
+		"POST /api/agents/{id}/wakeup": {`{"payload":{"issueId":"ID"}}`, `{"payload":{"taskId":"ID"}}`,
+			`{"payload":{"commentId":"ID"}}`, `{"payload":{"approvalId":"ID"}}`},
 	}
 }
 
@@ -240,7 +263,10 @@ func TestBodiesTakeOwnRows(t *testing.T) {
 				return fmt.Sprint(a.Status, strings.ReplaceAll(string(a.Body), id, "ID"))
 			}
 			nowhere := answers(api.NewID())
-			if slices.ContainsFunc(slices.Collect(maps.Values(w.values)), func(id string) bool { return api.IsUUID(id) && answers(id) != nowhere }) {
+			if slices.ContainsFunc(slices.Collect(maps.Values(w.values)), func(id string) bool {
+				return api.IsUUID(id) &&
+					answers(id) != nowhere
+			}) {
 				looked++
 			} else {
 				blind = append(blind, route.Method+" "+route.Path+" "+s.String()+": "+nowhere)
@@ -249,7 +275,8 @@ func TestBodiesTakeOwnRows(t *testing.T) {
 	}
 	t.Logf("%d places look at what they are given", looked)
 	if looked < leastLooked {
-		t.Errorf("only %d places look at what they are given; these answer the same to everything:\n%.20000s", looked, strings.Join(blind, "\n"))
+		t.Errorf("only %d places look at what they are given; these answer the same to everything:\n%.20000s", looked,
+			strings.Join(blind, "\n"))
 	}
 }
 
@@ -274,7 +301,8 @@ func (w *town) lure(theirs *town, as ...string) (n int, got []string) {
 			n++
 			quiet := ignored[name+" "+s.String()] != ""
 			for where, id := range theirs.values {
-				if !api.IsUUID(id) || where == "environments" || where == "companies/import/jobs" || where == "companies/import/transfers" { // of all companies, and of who imports
+				if !api.IsUUID(id) || where == "environments" || where == "companies/import/jobs" ||
+					where == "companies/import/transfers" { // of all companies, and of who imports
 					continue
 				}
 				was, found := map[string]int{}, len(got)
@@ -322,7 +350,8 @@ func TestBodiesNameNoRowsOfOthers(t *testing.T) {
 		h.Call("PATCH", "/api/companies/"+ours.of, `{"requireBoardApprovalForNewAgents":true}`).Want(t, 200, "")
 		for _, body := range []string{`"sourceIssueId":"ID"`, `"sourceIssueIds":["ID"]`} {
 			hire := func(w *town) apitest.Answer {
-				return h.Call("POST", "/api/companies/"+ours.of+"/agent-hires", `{"name":"New",`+strings.ReplaceAll(body, "ID", w.values["issues"])+`}`)
+				return h.Call("POST", "/api/companies/"+ours.of+"/agent-hires", `{"name":"New",`+strings.ReplaceAll(body, "ID",
+					w.values["issues"])+`}`)
 			}
 			hire(theirs).Want(t, 404, "Issue not found")
 			hire(ours).Want(t, 201, "")
@@ -366,25 +395,30 @@ func TestOpenBodiesAreFound(t *testing.T) {
 	}
 	h := apitest.NewHarness(t)
 	theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
-	h.Plant(api.Route{Method: "POST", Path: "/api/companies/{companyId}/planted", In: deep{}, Handle: func(rc *api.Request) (api.Response, error) {
-		in, err := api.Body[deep](rc)
-		if err != nil {
-			return api.Response{}, err
-		}
-		if in.Label == theirs.values["labels"] { // shows whose it is
-			return api.Response{}, api.Conflict("The label is "+theirs.mark, nil)
-		}
-		if in.Label != "" {
-			return api.Response{}, api.NotFound("Label not found")
-		}
-		return api.OK(in), nil
-	}})
+	h.Plant(api.Route{Method: "POST", Path: "/api/companies/{companyId}/planted", In: deep{},
+		Handle: func(rc *api.Request) (api.Response, error) {
+			in, err := api.Body[deep](rc)
+			if err != nil {
+				return api.Response{}, err
+			}
+			if in.Label == theirs.values["labels"] { // shows whose it is
+				return api.Response{}, api.Conflict("The label is "+theirs.mark, nil)
+			}
+			if in.Label != "" {
+				return api.Response{}, api.NotFound("Label not found")
+			}
+			return api.OK(in), nil
+		}})
 	h.Table = h.Table[len(h.Table)-1:]
 	_, got := ours.lure(theirs)
-	if !slices.ContainsFunc(got, func(bad string) bool { return strings.Contains(bad, " for rows.[].byName.{}.agentIds.[]: 200") }) {
+	if !slices.ContainsFunc(got, func(bad string) bool {
+		return strings.Contains(bad,
+			" for rows.[].byName.{}.agentIds.[]: 200")
+	}) {
 		t.Errorf("the deep list is not found: %.500q", got)
 	}
-	for _, want := range []string{"POST /api/companies/{companyId}/planted took ", "POST /api/companies/{companyId}/planted with labels of another company for labelId shows it"} {
+	for _, want := range []string{"POST /api/companies/{companyId}/planted took ",
+		"POST /api/companies/{companyId}/planted with labels of another company for labelId shows it"} {
 		if !slices.ContainsFunc(got, func(bad string) bool { return strings.HasPrefix(bad, want) }) {
 			t.Errorf("found %.500q, want %q", got, want)
 		}
@@ -403,7 +437,9 @@ func (w *town) ask(theirs *town, as ...string) (got []string) {
 	before, _ := h.Node.Ledger.Head()
 	params := 0
 	for _, route := range h.Routes() {
-		if route.Who == api.Public || route.Who == api.Admin || namesCompany(route) && len(as) == 0 || strings.HasSuffix(route.Path, "/events") || strings.HasSuffix(route.Path, "/events/ws") || strings.HasSuffix(route.Path, "/export") {
+		if route.Who == api.Public || route.Who == api.Admin || namesCompany(route) && len(as) == 0 ||
+			strings.HasSuffix(route.Path, "/events") || strings.HasSuffix(route.Path, "/events/ws") ||
+			strings.HasSuffix(route.Path, "/export") {
 			continue
 		}
 		path, _ := w.path(route)
@@ -435,7 +471,8 @@ func (w *town) ask(theirs *town, as ...string) (got []string) {
 				case strings.Contains(string(a.Body), theirs.mark):
 					fault("%s %s?%s= shows %s of another company: %.300s", route.Method, route.Path, p.Name, where, a.Body)
 				case a.Status >= 500 || route.Method == "GET" && text != nowhere:
-					fault("%s %s?%s= answers %.300s to %s of another company, and %.300s to what is nowhere", route.Method, route.Path, p.Name, text, where, nowhere)
+					fault("%s %s?%s= answers %.300s to %s of another company, and %.300s to what is nowhere", route.Method, route.Path,
+						p.Name, text, where, nowhere)
 				}
 			}
 		}
@@ -454,17 +491,20 @@ func TestFiltersByRowsOfOthers(t *testing.T) {
 	h.As = []string{ann, apitest.OwnOrigin}
 	theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
 	olga, _ := h.Join(ledger.CompanyID(ours.of), ann, "olga", people.RoleOwner)
-	for who, as := range map[string][]string{"the board of both": nil, "an owner": {olga, apitest.OwnOrigin}, "an agent": {"Authorization: Bearer " + ours.token, "X-Paperclip-Run-Id: " + ours.run}} {
+	for who, as := range map[string][]string{"the board of both": nil, "an owner": {olga, apitest.OwnOrigin},
+		"an agent": {"Authorization: Bearer " + ours.token, "X-Paperclip-Run-Id: " + ours.run}} {
 		for _, bad := range ours.ask(theirs, as...) {
 			t.Error(who, bad)
 		}
 	}
-	h.Plant(api.Route{Method: "GET", Path: "/api/companies/{companyId}/planted", Query: []api.Param{{Name: "issueId"}}, Handle: func(rc *api.Request) (api.Response, error) {
-		var i entity.Issue
-		err := rc.View(func(tx *ledger.Tx) error { i, _ = entity.FindIssue(tx, rc.Query("issueId")); return nil })
-		return api.OK(i.Title), err
-	}})
-	if got := ours.ask(theirs, olga, apitest.OwnOrigin); len(got) == 0 || !strings.HasPrefix(got[0], "GET /api/companies/{companyId}/planted?issueId= shows ") {
+	h.Plant(api.Route{Method: "GET", Path: "/api/companies/{companyId}/planted", Query: []api.Param{{Name: "issueId"}},
+		Handle: func(rc *api.Request) (api.Response, error) {
+			var i entity.Issue
+			err := rc.View(func(tx *ledger.Tx) error { i, _ = entity.FindIssue(tx, rc.Query("issueId")); return nil })
+			return api.OK(i.Title), err
+		}})
+	if got := ours.ask(theirs, olga, apitest.OwnOrigin); len(got) == 0 || !strings.HasPrefix(got[0],
+		"GET /api/companies/{companyId}/planted?issueId= shows ") {
 		t.Errorf("the open filter is not found: %q", got)
 	}
 }

@@ -13,8 +13,9 @@ import (
 // nullStays are the members, by route, for which null is taken and not shown as
 // nothing, or is refused otherwise; with the reason.
 var nullStays = map[string]string{
-	"PUT /api/v1/cron/{name} payload":              "null is JSON, and published as such",
-	"PUT /api/v1/declared-processes/{name} agency": "the usual; the answer has the limits alone", "PUT /api/v1/declared-processes/{name} capabilities": "likewise",
+	"PUT /api/v1/cron/{name} payload":                                                    "null is JSON, and published as such",
+	"PUT /api/v1/declared-processes/{name} agency":                                       "the usual; the answer has the limits alone",
+	"PUT /api/v1/declared-processes/{name} capabilities":                                 "likewise",
 	"POST /api/companies/{companyId}/skills/{skillId}/fork slug":                         "the next that is free",
 	"POST /api/companies defaultResponsibleUserId":                                       "nobody; without it, who makes the company",
 	"POST /api/board-api-keys expiresAt":                                                 "never; without it, after a while",
@@ -46,16 +47,22 @@ func TestNullClearsOrIsRefused(t *testing.T) {
 	h := apitest.NewHarness(t)
 	w := newTown(h, "Null")
 	in := "/api/companies/" + w.of
-	w.values["instance/model-providers"] = h.Call("POST", "/api/instance/model-providers", `{"name":"null","kind":"anthropic","apiKey":"k"}`).Want(t, 201, "").Field(t, "id")
+	w.values["instance/model-providers"] = h.Call("POST", "/api/instance/model-providers",
+		`{"name":"null","kind":"anthropic","apiKey":"k"}`).Want(t, 201, "").Field(t, "id")
 	boss := h.Call("POST", in+"/agents", `{"name":"Boss"}`).Want(t, 201, "").Field(t, "id")
 	goal := h.Call("POST", in+"/goals", `{"title":"Above"}`).Want(t, 201, "").Field(t, "id")
 	above := h.Call("POST", in+"/issues", `{"title":"Above"}`).Want(t, 201, "").Field(t, "id")
 	folder := w.values["companies/folders"]
 	some := map[string]any{ // values that the tags do not say
-		"reportsTo": boss, "PATCH /api/goals/{id} parentId": goal, "parentId": above, "parentIssueId": above, "folderId": folder, "targetDate": "2026-12-31", "path": "/srv/x",
-		"runtimeServiceId": w.values["runtime-services"], "logoAssetId": w.values["assets"], "defaultResponsibleUserId": api.LocalBoard, "assigneeUserId": api.LocalBoard, "executionWorkspaceId": w.values["execution-workspaces"],
-		"PATCH /api/issues/{id} projectWorkspaceId": w.values["projects/workspaces"], "PATCH /api/agents/{id} defaultEnvironmentId": w.values["environments"],
-		"PATCH /api/v1/memory/{id} projectId": w.values["projects"], "PATCH /api/v1/memory/{id} expiresAt": "2999-01-01T00:00:00Z",
+		"reportsTo": boss, "PATCH /api/goals/{id} parentId": goal, "parentId": above, "parentIssueId": above,
+		"folderId": folder, "targetDate": "2026-12-31", "path": "/srv/x",
+		"runtimeServiceId": w.values["runtime-services"], "logoAssetId": w.values["assets"],
+		"defaultResponsibleUserId": api.LocalBoard, "assigneeUserId": api.LocalBoard,
+		"executionWorkspaceId":                        w.values["execution-workspaces"],
+		"PATCH /api/issues/{id} projectWorkspaceId":   w.values["projects/workspaces"],
+		"PATCH /api/agents/{id} defaultEnvironmentId": w.values["environments"],
+		"PATCH /api/v1/memory/{id} projectId":         w.values["projects"],
+		"PATCH /api/v1/memory/{id} expiresAt":         "2999-01-01T00:00:00Z",
 	}
 	tried := 0
 	for _, route := range h.Routes() {
@@ -162,20 +169,26 @@ func TestTriggersKeepWhatTheyGoBy(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := h.Company("Acme")
 	agent := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada"}`).Want(t, 201, "").Field(t, "id")
-	routine := h.Call("POST", "/api/companies/"+of+"/routines", `{"title":"Daily","assigneeAgentId":"`+agent+`"}`).Want(t, 201, "").Field(t, "id")
+	routine := h.Call("POST", "/api/companies/"+of+"/routines", `{"title":"Daily","assigneeAgentId":"`+agent+`"}`).
+		Want(t, 201, "").Field(t, "id")
 	make := func(body string) string {
 		made := h.Call("POST", "/api/routines/"+routine+"/triggers", body).Want(t, 201, "").Decode(t).(map[string]any)
 		return "/api/routine-triggers/" + made["trigger"].(map[string]any)["id"].(string)
 	}
-	schedule, webhook := make(`{"kind":"schedule","cronExpression":"0 9 * * *","timezone":null,"signingMode":null}`), make(`{"kind":"webhook","replayWindowSec":null}`)
+	schedule, webhook := make(`{"kind":"schedule","cronExpression":"0 9 * * *","timezone":null,"signingMode":null}`),
+		make(`{"kind":"webhook","replayWindowSec":null}`)
 	for _, c := range []struct {
 		trigger, body, field string
 		status               int
 	}{
-		{schedule, `{"cronExpression":null}`, "cronExpression", 400}, {schedule, `{"timezone":null}`, "timezone", 400}, {schedule, `{"signingMode":"none"}`, "signingMode", 422},
-		{schedule, `{"replayWindowSec":60}`, "replayWindowSec", 422}, {schedule, `{"signingMode":null,"replayWindowSec":null,"timezone":"Europe/Berlin"}`, "", 200},
-		{webhook, `{"signingMode":null}`, "signingMode", 400}, {webhook, `{"replayWindowSec":null}`, "replayWindowSec", 400}, {webhook, `{"cronExpression":"0 9 * * *"}`, "cronExpression", 422},
-		{webhook, `{"timezone":"UTC"}`, "timezone", 422}, {webhook, `{"cronExpression":null,"timezone":null,"replayWindowSec":60}`, "", 200},
+		{schedule, `{"cronExpression":null}`, "cronExpression", 400}, {schedule, `{"timezone":null}`, "timezone", 400},
+		{schedule, `{"signingMode":"none"}`, "signingMode", 422},
+		{schedule, `{"replayWindowSec":60}`, "replayWindowSec", 422},
+		{schedule, `{"signingMode":null,"replayWindowSec":null,"timezone":"Europe/Berlin"}`, "", 200},
+		{webhook, `{"signingMode":null}`, "signingMode", 400}, {webhook, `{"replayWindowSec":null}`, "replayWindowSec", 400},
+		{webhook, `{"cronExpression":"0 9 * * *"}`, "cronExpression", 422},
+		{webhook, `{"timezone":"UTC"}`, "timezone", 422},
+		{webhook, `{"cronExpression":null,"timezone":null,"replayWindowSec":60}`, "", 200},
 	} {
 		if a := h.Call("PATCH", c.trigger, c.body); a.Status != c.status || c.field != "" && !apitest.Names(a.Body, c.field) {
 			t.Errorf("%s answered %d %s, want %d", c.body, a.Status, a.Body, c.status)
@@ -191,12 +204,15 @@ func TestNothingOfASecretIsForgotten(t *testing.T) {
 	w := newTown(h, "Acme")
 	in := "/api/companies/" + w.of
 	mine := in + "/me/user-secrets/" + w.values["companies/me/user-secrets"]
-	const reference, metadata = "Provider local_encrypted does not support external references", "providerMetadata: provider local_encrypted keeps none"
+	const reference, metadata = "Provider local_encrypted does not support external references",
+		"providerMetadata: provider local_encrypted keeps none"
 	for _, c := range [][4]string{
 		{"POST", in + "/secrets", `{"name":"y","value":"v","providerVersionRef":"3"}`, reference},
 		{"POST", "/api/secrets/" + w.values["secrets"] + "/rotate", `{"value":"v","providerVersionRef":"3"}`, reference},
-		{"PATCH", mine, `{"value":"v","providerVersionRef":"3"}`, reference}, {"POST", mine + "/rotate", `{"value":"v","providerVersionRef":"3"}`, reference},
-		{"PATCH", in + "/user-secret-definitions/" + w.values["companies/user-secret-definitions"], `{"providerMetadata":{"a":1}}`, metadata},
+		{"PATCH", mine, `{"value":"v","providerVersionRef":"3"}`, reference},
+		{"POST", mine + "/rotate", `{"value":"v","providerVersionRef":"3"}`, reference},
+		{"PATCH", in + "/user-secret-definitions/" + w.values["companies/user-secret-definitions"],
+			`{"providerMetadata":{"a":1}}`, metadata},
 	} {
 		h.Call(c[0], c[1], c[2]).Want(t, 422, c[3])
 	}

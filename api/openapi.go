@@ -30,15 +30,17 @@ func newOpenAPI(version string) *huma.OpenAPI {
 		Info: &huma.Info{Title: "Selvage", Version: version,
 			Description: "Companies of AI agents on a mesh of equal nodes. Every node serves all of this."},
 		Components: &huma.Components{Schemas: registry, SecuritySchemes: map[string]*huma.SecurityScheme{
-			"bearer":     {Type: "http", Scheme: "bearer", Description: "An agent's key, or the token of its run."},
-			"capability": {Type: "http", Scheme: CapScheme, Description: "A capability token, as POST /api/v1/capabilities makes it."},
+			"bearer": {Type: "http", Scheme: "bearer", Description: "An agent's key, or the token of its run."},
+			"capability": {Type: "http", Scheme: CapScheme,
+				Description: "A capability token, as POST /api/v1/capabilities makes it."},
 		}},
 	}
-	registry.Map()["Error"] = &huma.Schema{Type: huma.TypeObject, Required: []string{"error"}, Properties: map[string]*huma.Schema{
-		"error":   {Type: huma.TypeString, Description: "What went wrong, for people."},
-		"code":    {Type: huma.TypeString, Description: "What went wrong, for programs."},
-		"details": {Description: "More about it; for a validation error, a list of issues."},
-	}}
+	registry.Map()["Error"] = &huma.Schema{Type: huma.TypeObject, Required: []string{"error"},
+		Properties: map[string]*huma.Schema{
+			"error":   {Type: huma.TypeString, Description: "What went wrong, for people."},
+			"code":    {Type: huma.TypeString, Description: "What went wrong, for programs."},
+			"details": {Description: "More about it; for a validation error, a list of issues."},
+		}}
 	return o
 }
 
@@ -85,8 +87,9 @@ func operation(o *huma.OpenAPI, route *Route, all []Route) (op *huma.Operation, 
 	for part := range strings.SplitSeq(route.Path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			name = strings.TrimSuffix(strings.TrimSuffix(name, "}"), "...")
-			op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "path", Required: true, Description: pathDoc(before, name),
-				Schema: &huma.Schema{Type: huma.TypeString}})
+			op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "path", Required: true,
+				Description: pathDoc(before, name),
+				Schema:      &huma.Schema{Type: huma.TypeString}})
 			continue
 		}
 		before = part
@@ -96,7 +99,8 @@ func operation(o *huma.OpenAPI, route *Route, all []Route) (op *huma.Operation, 
 		if kind == "" {
 			kind = huma.TypeString
 		}
-		op.Parameters = append(op.Parameters, &huma.Param{Name: p.Name, In: "query", Description: queryDoc(p), Schema: &huma.Schema{Type: kind}})
+		op.Parameters = append(op.Parameters, &huma.Param{Name: p.Name, In: "query", Description: queryDoc(p),
+			Schema: &huma.Schema{Type: kind}})
 	}
 	if route.Method == "POST" {
 		op.Parameters = append(op.Parameters, &huma.Param{Name: HeaderIdempotency, In: "header",
@@ -126,14 +130,16 @@ func takenBody(route *Route) *huma.RequestBody {
 	s := &huma.Schema{Type: huma.TypeString, Format: "binary"}
 	switch route.Takes.Media {
 	case "application/json":
-		s = &huma.Schema{Description: "Any JSON.", Extensions: map[string]any{"x-selvage-max-bytes": cmp.Or(route.MaxBody, MaxBody)}}
+		s = &huma.Schema{Description: "Any JSON.",
+			Extensions: map[string]any{"x-selvage-max-bytes": cmp.Or(route.MaxBody, MaxBody)}}
 	case formMedia:
 		s = &huma.Schema{Type: huma.TypeObject, Required: []string{"file"}, Properties: map[string]*huma.Schema{"file": s}}
 		for _, p := range route.Takes.Parts {
 			s.Properties[p.Name] = &huma.Schema{Type: huma.TypeString, Description: p.Doc}
 		}
 	}
-	return &huma.RequestBody{Required: route.Takes.Media != "application/json", Content: map[string]*huma.MediaType{route.Takes.Media: {Schema: s}}}
+	return &huma.RequestBody{Required: route.Takes.Media != "application/json",
+		Content: map[string]*huma.MediaType{route.Takes.Media: {Schema: s}}}
 }
 
 // answers describes what a route answers.
@@ -141,7 +147,8 @@ func answers(op *huma.Operation, registry huma.Registry, route *Route, all []Rou
 	refused := map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/Error"}}}
 	op.Responses["default"] = &huma.Response{Description: "Refused or failed", Content: refused}
 	if route.Never != 0 {
-		op.Responses[strconv.Itoa(route.Never)] = &huma.Response{Description: "Always: there is no answer but a refusal", Content: refused}
+		op.Responses[strconv.Itoa(route.Never)] = &huma.Response{Description: "Always: there is no answer but a refusal",
+			Content: refused}
 		return nil
 	}
 	status := route.Status
@@ -151,7 +158,8 @@ func answers(op *huma.Operation, registry huma.Registry, route *Route, all []Rou
 	answer := &huma.Response{Description: "Done", Content: map[string]*huma.MediaType{}}
 	if slices.Contains(route.Media, "*/*") { // bytes, with range requests
 		op.Responses["412"] = &huma.Response{Description: "Changed since"}
-		op.Responses["416"] = &huma.Response{Description: "No such part", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+		op.Responses["416"] = &huma.Response{Description: "No such part",
+			Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	}
 	for _, media := range route.Media {
 		answer.Content[media] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
@@ -160,7 +168,8 @@ func answers(op *huma.Operation, registry huma.Registry, route *Route, all []Rou
 	case route.Out != nil:
 		answer.Content["application/json"] = &huma.MediaType{Schema: answerSchema(registry, outOf(route, all))}
 	case len(route.Media) == 0 && status != http.StatusNoContent:
-		return fmt.Errorf("api: describe %s %s: the row does not say what is answered: set Out, Media or Never", route.Method, route.Path)
+		return fmt.Errorf("api: describe %s %s: the row does not say what is answered: set Out, Media or Never",
+			route.Method, route.Path)
 	}
 	for _, status := range append(route.Also, status) {
 		op.Responses[strconv.Itoa(status)] = answer
@@ -344,7 +353,8 @@ func pathDoc(before, name string) string {
 // queryDocs describe query parameters that many routes share.
 var queryDocs = map[string]string{
 	"limit": "At most so many.", "offset": "Leave out so many first.", "cursor": "The nextCursor of the page before.",
-	"status": "Only those of these statuses, separated by commas.", "q": "Text to look for.", "from": "From this instant on.", "to": "Before this instant.",
+	"status": "Only those of these statuses, separated by commas.", "q": "Text to look for.",
+	"from": "From this instant on.", "to": "Before this instant.",
 }
 
 // queryDoc describes a query parameter; names of IDs and filters explain themselves.

@@ -31,7 +31,8 @@ func TestEveryOperationSaysWhatItTakesAndAnswers(t *testing.T) {
 	}
 	// says reports whether a schema allows less than any value.
 	says := func(s map[string]any) bool {
-		return slices.ContainsFunc([]string{"$ref", "type", "anyOf", "oneOf", "allOf", "enum"}, func(k string) bool { return s[k] != nil })
+		return slices.ContainsFunc([]string{"$ref", "type", "anyOf", "oneOf", "allOf", "enum"},
+			func(k string) bool { return s[k] != nil })
 	}
 	answered, refused := 0, 0
 	for path, methods := range doc.Paths {
@@ -69,7 +70,8 @@ func TestEveryOperationSaysWhatItTakesAndAnswers(t *testing.T) {
 	if answered < 500 || refused > 20 {
 		t.Errorf("%d operations have an answer, %d always refuse", answered, refused)
 	}
-	for _, upload := range []string{"/api/companies/{companyId}/logo", "/api/companies/{companyId}/assets/images", "/api/companies/{companyId}/tools",
+	for _, upload := range []string{"/api/companies/{companyId}/logo", "/api/companies/{companyId}/assets/images",
+		"/api/companies/{companyId}/tools",
 		"/api/companies/{companyId}/issues/{id}/attachments"} {
 		if b := doc.Paths[upload]["post"].Body; b == nil || b.Content["multipart/form-data"].Schema == nil {
 			t.Errorf("POST %s: the form is not described", upload)

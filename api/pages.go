@@ -31,7 +31,8 @@ func joinResource(kind, id string) func(*Request) (Response, error) {
 		if in.State == "" && in.Starred == nil {
 			return Response{}, ValidationError(Issue{Code: "custom", Message: "state or starred is needed"})
 		}
-		if _, err := rc.Submit(people.KindResourceJoin, CompanyID(rc), people.JoinResource{Kind: kind, ID: strings.ToLower(rc.Path(id)), State: in.State, Starred: in.Starred}); err != nil {
+		if _, err := rc.Submit(people.KindResourceJoin, CompanyID(rc), people.JoinResource{Kind: kind,
+			ID: strings.ToLower(rc.Path(id)), State: in.State, Starred: in.Starred}); err != nil {
 			return Response{}, err
 		}
 		return readMembership(rc)
@@ -51,11 +52,19 @@ type quotaWindow struct {
 func PageRoutes() []Route {
 	of := "/api/companies/{companyId}"
 	return []Route{
-		{Method: "GET", Path: of + "/resource-memberships/me", Tag: "companies", Summary: "Tell what the user left or starred", Who: Board, Out: people.ResourceMembership{}, Handle: readMembership},
-		{Method: "PUT", Path: of + "/resource-memberships/me/agents/{agentId}", Tag: "companies", Summary: "Join, leave or star an agent", Who: Board, In: membershipBody{}, Out: people.ResourceMembership{}, Handle: joinResource("agent", "agentId")},
-		{Method: "PUT", Path: of + "/resource-memberships/me/projects/{projectId}", Tag: "companies", Summary: "Join, leave or star a project", Who: Board, In: membershipBody{}, Out: people.ResourceMembership{}, Handle: joinResource("project", "projectId")},
-		{Method: "PUT", Path: of + "/resource-memberships/me/documents/{documentId}", Tag: "companies", Summary: "Star a document", Who: Board, In: membershipBody{}, Out: people.ResourceMembership{}, Handle: joinResource("document", "documentId")},
-		{Method: "GET", Path: of + "/costs/quota-windows", Tag: "costs", Summary: "Tell how much of the providers' subscriptions is used", Out: []quotaWindow{},
+		{Method: "GET", Path: of + "/resource-memberships/me", Tag: "companies",
+			Summary: "Tell what the user left or starred", Who: Board, Out: people.ResourceMembership{}, Handle: readMembership},
+		{Method: "PUT", Path: of + "/resource-memberships/me/agents/{agentId}", Tag: "companies",
+			Summary: "Join, leave or star an agent", Who: Board, In: membershipBody{}, Out: people.ResourceMembership{},
+			Handle: joinResource("agent", "agentId")},
+		{Method: "PUT", Path: of + "/resource-memberships/me/projects/{projectId}", Tag: "companies",
+			Summary: "Join, leave or star a project", Who: Board, In: membershipBody{}, Out: people.ResourceMembership{},
+			Handle: joinResource("project", "projectId")},
+		{Method: "PUT", Path: of + "/resource-memberships/me/documents/{documentId}", Tag: "companies",
+			Summary: "Star a document", Who: Board, In: membershipBody{}, Out: people.ResourceMembership{},
+			Handle: joinResource("document", "documentId")},
+		{Method: "GET", Path: of + "/costs/quota-windows", Tag: "costs",
+			Summary: "Tell how much of the providers' subscriptions is used", Out: []quotaWindow{},
 			Handle: OfCompany([]quotaWindow{
 				{"anthropic", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}},
 				{"openai", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}}})},

@@ -55,17 +55,25 @@ func TestEveryCallOfThePagesAnswers(t *testing.T) {
 		return run != ""
 	})
 	// Something of everything, so that no list is empty by chance.
-	first := h.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# Plan of work"}`).Want(t, 201, "").Field(t, "latestRevisionId")
-	h.Call("POST", "/api/issues/"+issue+"/documents/plan/annotations", `{"baseRevisionId":"`+first+`","baseRevisionNumber":1,"body":"Why?",
+	first := h.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# Plan of work"}`).
+		Want(t, 201, "").Field(t, "latestRevisionId")
+	h.Call("POST", "/api/issues/"+issue+"/documents/plan/annotations",
+		`{"baseRevisionId":"`+first+`","baseRevisionNumber":1,"body":"Why?",
 		"selector":{"quote":{"exact":"Plan"},"position":{"normalizedStart":0,"normalizedEnd":4,"markdownStart":2,"markdownEnd":6}}}`).Want(t, 201, "")
 	h.Call("POST", "/api/issues/"+issue+"/comments", `{"body":"Look"}`).Want(t, 201, "")
-	h.Call("POST", "/api/issues/"+issue+"/interactions", `{"kind":"request_confirmation","payload":{"version":1,"prompt":"Go?"}}`).Want(t, 201, "")
+	h.Call("POST", "/api/issues/"+issue+"/interactions",
+		`{"kind":"request_confirmation","payload":{"version":1,"prompt":"Go?"}}`).Want(t, 201, "")
 	h.Call("POST", "/api/issues/"+issue+"/tree-holds", `{"mode":"pause"}`).Want(t, 200, "")
-	h.Call("PUT", "/api/companies/"+string(of)+"/resource-memberships/me/agents/"+agent, `{"starred":true}`).Want(t, 200, `"starredIds":["`+agent+`"]`)
-	h.Call("PUT", "/api/companies/"+string(of)+"/resource-memberships/me/projects/"+project, `{"state":"left"}`).Want(t, 200, `"projectMemberships":{"`+project+`":"left"}`)
-	h.Call("PUT", "/api/companies/"+string(of)+"/resource-memberships/me/projects/"+api.NewID(), `{"state":"left"}`).Want(t, 404, "Resource not found")
-	h.Call("PUT", "/api/companies/"+string(of)+"/resource-memberships/me/projects/"+project, `{}`).Want(t, 400, "state or starred is needed")
-	fill := strings.NewReplacer("{c}", "/api/companies/"+string(of), "{i}", "/api/issues/"+issue, "{a}", agent, "{g}", goal, "{p}", project, "{r}", run)
+	h.Call("PUT", "/api/companies/"+string(of)+"/resource-memberships/me/agents/"+agent, `{"starred":true}`).
+		Want(t, 200, `"starredIds":["`+agent+`"]`)
+	h.Call("PUT", "/api/companies/"+string(of)+"/resource-memberships/me/projects/"+project, `{"state":"left"}`).
+		Want(t, 200, `"projectMemberships":{"`+project+`":"left"}`)
+	h.Call("PUT", "/api/companies/"+string(of)+"/resource-memberships/me/projects/"+api.NewID(), `{"state":"left"}`).
+		Want(t, 404, "Resource not found")
+	h.Call("PUT", "/api/companies/"+string(of)+"/resource-memberships/me/projects/"+project, `{}`).
+		Want(t, 400, "state or starred is needed")
+	fill := strings.NewReplacer("{c}", "/api/companies/"+string(of), "{i}", "/api/issues/"+issue, "{a}", agent, "{g}",
+		goal, "{p}", project, "{r}", run)
 	for page, calls := range pageCalls {
 		for _, call := range strings.Fields(calls) {
 			a := h.Call("GET", fill.Replace(call), "")

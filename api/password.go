@@ -126,5 +126,6 @@ func parseHash(kept string) (p parsedHash, ok bool) {
 	if p.Sum, err = base64.RawStdEncoding.DecodeString(parts[5]); err != nil || len(p.Sum) < 16 || len(p.Sum) > 64 {
 		return p, false
 	}
-	return p, p.Memory >= 8 && p.Memory <= maxHashMemory && p.Time >= 1 && p.Time <= maxHashTime && p.Threads >= 1 && p.Threads <= maxHashThreads
+	return p, p.Memory >= 8 && p.Memory <= maxHashMemory && p.Time >= 1 && p.Time <= maxHashTime && p.Threads >= 1 &&
+		p.Threads <= maxHashThreads
 }

@@ -47,7 +47,8 @@ func sameFiles(t *testing.T, first, second portable.Files) {
 			for at < min(len(a), len(b)) && a[at] == b[at] {
 				at++
 			}
-			t.Errorf("%s came back as\n…%s\nit was\n…%s", name, api.Cut(b[max(0, at-200):], 600), api.Cut(a[max(0, at-200):], 600))
+			t.Errorf("%s came back as\n…%s\nit was\n…%s", name, api.Cut(b[max(0, at-200):], 600),
+				api.Cut(a[max(0, at-200):], 600))
 		}
 	}
 	for name := range second {
@@ -76,7 +77,8 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	from, to := apitest.NewHarness(t), apitest.NewHarness(t)
 	first := from.Export(t, from.Acme(t), everything)
 	var done transfer.Imported
-	if err := json.Unmarshal(to.Call("POST", "/api/companies/import", apitest.ImportOf(t, first, `{"mode":"new_company"}`, "")).Want(t, 200, "").Body, &done); err != nil {
+	if err := json.Unmarshal(to.Call("POST", "/api/companies/import", apitest.ImportOf(t, first, `{"mode":"new_company"}`,
+		"")).Want(t, 200, "").Body, &done); err != nil {
 		t.Fatal(err)
 	}
 	if done.Company.Action != "created" || len(done.Agents) != 6 || len(done.Projects) != 2 || len(done.EnvInputs) != 5 {
@@ -94,11 +96,16 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 			t.Errorf("nothing of table %s arrived", table)
 		}
 	})
-	if text := string(first.Files["agents/ada/AGENTS.md"].Data); !strings.Contains(text, "\nLead.\n\n---\nnot: front matter\n") || string(first.Files["agents/ada/notes/HOW.md"].Data) != "Slowly.\n" {
+	if text := string(first.Files["agents/ada/AGENTS.md"].Data); !strings.Contains(text,
+		"\nLead.\n\n---\nnot: front matter\n") || string(first.Files["agents/ada/notes/HOW.md"].Data) != "Slowly.\n" {
 		t.Errorf("instructions did not travel: %q", text)
 	}
-	for _, want := range []string{`body: "Because"`, `status: "resolved"`, `body: "Two more"`, `body: "I like it"`, `body: "Daily"`, `content: "Greet Ann"`, `authorAgentSlug: "bob"`, "answersIndex: 0",
-		`instructions: "Ask Bob first"`, `recoveryPolicy: "create_recovery_issue"`, `windowKind: "rolling_24h"`, `folder: "reports/sales"`, `value: "be brief"`, `plan: "Arms for all"`, `terminated: true`, `defaultProjectWorkspaceKey: "second"`, `branchTemplate: "x/{{issue.identifier}}"`, `cwd: "web"`, `authorAgentSlug: "cy-2"`, `status: "archived"`, `key: "GITHUB_TOKEN"`, `content: "Greet Ann"`} {
+	for _, want := range []string{`body: "Because"`, `status: "resolved"`, `body: "Two more"`, `body: "I like it"`,
+		`body: "Daily"`, `content: "Greet Ann"`, `authorAgentSlug: "bob"`, "answersIndex: 0",
+		`instructions: "Ask Bob first"`, `recoveryPolicy: "create_recovery_issue"`, `windowKind: "rolling_24h"`,
+		`folder: "reports/sales"`, `value: "be brief"`, `plan: "Arms for all"`, `terminated: true`,
+		`defaultProjectWorkspaceKey: "second"`, `branchTemplate: "x/{{issue.identifier}}"`, `cwd: "web"`,
+		`authorAgentSlug: "cy-2"`, `status: "archived"`, `key: "GITHUB_TOKEN"`, `content: "Greet Ann"`} {
 		if text := string(first.Files[".paperclip.yaml"].Data); !strings.Contains(text, want) {
 			t.Errorf("the sidecar has no %s", want)
 		}
@@ -116,12 +123,14 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 				continue
 			}
 			spaces := place.WorkspacesOf(tx, done.Company.ID, p.ID)
-			if n := slices.IndexFunc(spaces, func(w place.Workspace) bool { return w.Name == "second" }); n < 0 || !strings.Contains(string(p.WorkspacePolicy), spaces[n].ID) {
+			if n := slices.IndexFunc(spaces, func(w place.Workspace) bool { return w.Name == "second" }); n < 0 ||
+				!strings.Contains(string(p.WorkspacePolicy), spaces[n].ID) {
 				t.Errorf("the policy came in as %s", p.WorkspacePolicy)
 			}
 		}
 	})
-	if text := string(second.Files["tasks/acm-8/TASK.md"].Data); !strings.Contains(text, `project: "old-arm"`) || !strings.Contains(string(second.Files[".paperclip.yaml"].Data), "archived: true") {
+	if text := string(second.Files["tasks/acm-8/TASK.md"].Data); !strings.Contains(text, `project: "old-arm"`) ||
+		!strings.Contains(string(second.Files[".paperclip.yaml"].Data), "archived: true") {
 		t.Errorf("what lies in an archived project came back as %s", text)
 	}
 	// Nothing runs, and nothing is woken.
@@ -137,7 +146,8 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 		}
 		if len(r) != 1 || r[0].Status != routine.RoutinePaused || len(routine.TriggersOf(tx, r[0])) != 2 {
 			t.Errorf("routines came back as %+v", r)
-		} else if string(r[0].BillingCode) != "BC-2" || r[0].Gate != "require_external_activity" || r[0].GateScope != "project" || len(r[0].Labels) != 1 ||
+		} else if string(r[0].BillingCode) != "BC-2" || r[0].Gate != "require_external_activity" ||
+			r[0].GateScope != "project" || len(r[0].Labels) != 1 ||
 			!strings.Contains(string(conceal.RedactEnv(r[0].Env)), "MAIL_TOKEN") {
 			t.Errorf("the routine came back as %+v", r[0])
 		}
@@ -156,7 +166,8 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 			}
 		}
 	})
-	if runs := to.Call("GET", "/api/companies/"+string(done.Company.ID)+"/heartbeat-runs", "").Want(t, 200, ""); string(bytes.TrimSpace(runs.Body)) != "[]" {
+	if runs := to.Call("GET", "/api/companies/"+string(done.Company.ID)+"/heartbeat-runs", "").
+		Want(t, 200, ""); string(bytes.TrimSpace(runs.Body)) != "[]" {
 		t.Errorf("the import started %s", runs.Body)
 	}
 	// One entry says that it happened.
@@ -171,9 +182,11 @@ func TestATemplateHoldsWhoAndNotWhat(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := h.Acme(t)
 	form, contentType := apitest.FormOf(t, "desk.png", "image/png", apitest.Pixel(t, 3))
-	desk := h.Call("POST", "/api/companies/"+string(of)+"/assets/images", form, contentType).Want(t, 201, "").Field(t, "contentPath")
+	desk := h.Call("POST", "/api/companies/"+string(of)+"/assets/images", form, contentType).Want(t, 201, "").
+		Field(t, "contentPath")
 	ada := h.Export(t, of, `{}`).Manifest.Agents[0].Slug
-	h.Call("PUT", "/api/agents/"+h.Call("GET", "/api/agents/"+ada+"?companyId="+string(of), "").Want(t, 200, "").Field(t, "id")+"/instructions-bundle/file", `{"path":"desk.md","content":"![](`+desk+`)"}`).Want(t, 200, "")
+	h.Call("PUT", "/api/agents/"+h.Call("GET", "/api/agents/"+ada+"?companyId="+string(of), "").Want(t, 200, "").
+		Field(t, "id")+"/instructions-bundle/file", `{"path":"desk.md","content":"![](`+desk+`)"}`).Want(t, 200, "")
 	e := h.Export(t, of, `{}`)
 	for _, name := range e.Files.Paths() {
 		if k := portable.KindOf(name); k == "issue" || k == "project" {
@@ -199,7 +212,8 @@ var done2plan = map[string]string{"created": "create", "updated": "update", "ski
 
 func TestCollisionsFollowTheStrategy(t *testing.T) {
 	t.Parallel()
-	for strategy, want := range map[string][2]string{"rename": {"created", "Ada 2"}, "skip": {"skipped", "Ada"}, "replace": {"updated", "Ada"}} {
+	for strategy, want := range map[string][2]string{"rename": {"created", "Ada 2"}, "skip": {"skipped", "Ada"},
+		"replace": {"updated", "Ada"}} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
 			h := apitest.NewHarness(t)
@@ -210,10 +224,12 @@ func TestCollisionsFollowTheStrategy(t *testing.T) {
 			e.Files["skills/greeting/SKILL.md"] = greet
 			goals := 0
 			apitest.View(t, h, func(tx *ledger.Tx) { goals = len(entity.GoalsOf(tx, of)) })
-			body := apitest.ImportOf(t, e, `{"mode":"existing_company","companyId":"`+string(of)+`"}`, `,"collisionStrategy":"`+strategy+`"`)
+			body := apitest.ImportOf(t, e, `{"mode":"existing_company","companyId":"`+string(of)+`"}`,
+				`,"collisionStrategy":"`+strategy+`"`)
 			var p transfer.ImportPreview
 			before := h.Node.Ledger.Applied()
-			if err := json.Unmarshal(h.Call("POST", "/api/companies/import/preview", body).Want(t, 200, "").Body, &p); err != nil {
+			if err := json.Unmarshal(h.Call("POST", "/api/companies/import/preview", body).Want(t, 200, "").Body,
+				&p); err != nil {
 				t.Fatal(err)
 			}
 			if now := h.Node.Ledger.Applied(); now != before {
@@ -227,19 +243,22 @@ func TestCollisionsFollowTheStrategy(t *testing.T) {
 				t.Errorf("%+v", a)
 			}
 			for n, row := range done.Agents { // what a preview shows is what is done
-				if p := p.Plan.Agents[n]; p.Name != row.Name || done2plan[row.Action] != p.Action || p.Existing != nil && *p.Existing != *row.ID {
+				if p := p.Plan.Agents[n]; p.Name != row.Name || done2plan[row.Action] != p.Action || p.Existing != nil &&
+					*p.Existing != *row.ID {
 					t.Errorf("agent %+v was planned as %+v", row, p)
 				}
 			}
 			for n, row := range done.Projects {
-				if p := p.Plan.Projects[n]; row.Action != want[0] || p.Name != row.Name || done2plan[row.Action] != p.Action || p.Existing != nil && *p.Existing != *row.ID {
+				if p := p.Plan.Projects[n]; row.Action != want[0] || p.Name != row.Name || done2plan[row.Action] != p.Action ||
+					p.Existing != nil && *p.Existing != *row.ID {
 					t.Errorf("project %+v was planned as %+v", row, p)
 				}
 			}
 			if s := done.Skills[0]; s.Action != want[0] || (s.Name == "greeting-2") != (strategy == "rename") {
 				t.Errorf("%+v", s)
 			}
-			text := string(h.Call("GET", "/api/companies/"+string(of)+"/skills/greeting/files?path=SKILL.md", "").Want(t, 200, "").Body)
+			text := string(h.Call("GET", "/api/companies/"+string(of)+"/skills/greeting/files?path=SKILL.md", "").
+				Want(t, 200, "").Body)
 			if strings.Contains(text, "Say hello") != (strategy == "replace") {
 				t.Errorf("the skill is %s", text)
 			}
@@ -273,7 +292,8 @@ func TestNamesOfAnyScriptSurviveARoundTrip(t *testing.T) {
 	from := apitest.NewHarness(t)
 	of := ledger.CompanyID(from.Company("Завод"))
 	put := func(path, name, more string) string {
-		return from.Call("POST", "/api/companies/"+string(of)+"/"+path, fmt.Sprintf(`{"name":%q%s}`, name, more)).Want(t, 201, "").Decode(t).(map[string]any)["id"].(string)
+		return from.Call("POST", "/api/companies/"+string(of)+"/"+path, fmt.Sprintf(`{"name":%q%s}`, name, more)).
+			Want(t, 201, "").Decode(t).(map[string]any)["id"].(string)
 	}
 	lead := ""
 	for _, name := range []string{"Ада", "Боб", "株式会社", "Agent", "Zoë", "🚀"} {
@@ -290,21 +310,25 @@ func TestNamesOfAnyScriptSurviveARoundTrip(t *testing.T) {
 	for _, name := range projects {
 		put("projects", name, fmt.Sprintf(`,"description":"About %s"`, name))
 	}
-	issue := from.Call("POST", "/api/companies/"+string(of)+"/issues", `{"title":"Ends","description":"\r\none\r\ntwo"}`).Want(t, 201, "").Decode(t).(map[string]any)["id"].(string)
-	from.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"title":"Plan","format":"markdown","body":"one\r\ntwo\r\n"}`).Want(t, 201, "")
+	issue := from.Call("POST", "/api/companies/"+string(of)+"/issues", `{"title":"Ends","description":"\r\none\r\ntwo"}`).
+		Want(t, 201, "").Decode(t).(map[string]any)["id"].(string)
+	from.Call("PUT", "/api/issues/"+issue+"/documents/plan",
+		`{"title":"Plan","format":"markdown","body":"one\r\ntwo\r\n"}`).Want(t, 201, "")
 
 	first := from.Export(t, of, everything)
 	for n := range 3 { // by chance IDs might be in any order
 		to := apitest.NewHarness(t)
 		var done transfer.Imported
-		a := to.Call("POST", "/api/companies/import", apitest.ImportOf(t, first, `{"mode":"new_company"}`, ""), "Idempotency-Key: import "+fmt.Sprint(n))
+		a := to.Call("POST", "/api/companies/import", apitest.ImportOf(t, first, `{"mode":"new_company"}`, ""),
+			"Idempotency-Key: import "+fmt.Sprint(n))
 		if err := json.Unmarshal(a.Want(t, 200, "").Body, &done); err != nil {
 			t.Fatal(err)
 		}
 		sameFiles(t, first.Files, to.Export(t, done.Company.ID, everything).Files)
 	}
 	var seen transfer.ImportPreview
-	a := from.Call("POST", "/api/companies/import/preview", apitest.ImportOf(t, first, `{"mode":"existing_company","companyId":"`+string(of)+`"}`, `,"collisionStrategy":"skip"`))
+	a := from.Call("POST", "/api/companies/import/preview",
+		apitest.ImportOf(t, first, `{"mode":"existing_company","companyId":"`+string(of)+`"}`, `,"collisionStrategy":"skip"`))
 	if err := json.Unmarshal(a.Want(t, 200, "").Body, &seen); err != nil {
 		t.Fatal(err)
 	}
@@ -340,11 +364,13 @@ func TestAnImportTakesOnlyWhatCouldBeSet(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	send := func(side string) apitest.Answer {
-		files, err := json.Marshal(map[string]string{"COMPANY.md": "---\nname: Acme\n---\n", "agents/ada/AGENTS.md": "---\nname: Ada\n---\n", ".paperclip.yaml": "agents:\n  ada:\n    " + side + "\n"})
+		files, err := json.Marshal(map[string]string{"COMPANY.md": "---\nname: Acme\n---\n",
+			"agents/ada/AGENTS.md": "---\nname: Ada\n---\n", ".paperclip.yaml": "agents:\n  ada:\n    " + side + "\n"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return h.Call("POST", "/api/companies/import", `{"source":{"type":"inline","files":`+string(files)+`},"target":{"mode":"new_company"}}`)
+		return h.Call("POST", "/api/companies/import",
+			`{"source":{"type":"inline","files":`+string(files)+`},"target":{"mode":"new_company"}}`)
 	}
 	for cents, want := range map[string]float64{"9223372036854775807": 0, "922337203685478": 0, "-5": 0, "700": 700} {
 		var done transfer.Imported
@@ -369,7 +395,8 @@ func TestAnImportIsAllOrNothing(t *testing.T) {
 	side.Data = []byte(strings.Replace(string(side.Data), `type: "process"`, `type: "no_such_adapter"`, 1))
 	e.Files[".paperclip.yaml"] = side
 	before := h.Call("GET", "/api/companies", "").Body
-	h.Call("POST", "/api/companies/import", apitest.ImportOf(t, e, `{"mode":"new_company","newCompanyName":"Half"}`, "")).Want(t, 422, "no_such_adapter")
+	h.Call("POST", "/api/companies/import", apitest.ImportOf(t, e, `{"mode":"new_company","newCompanyName":"Half"}`, "")).
+		Want(t, 422, "no_such_adapter")
 	if after := h.Call("GET", "/api/companies", "").Body; string(after) != string(before) {
 		t.Errorf("left behind: %s", after)
 	}
@@ -380,7 +407,9 @@ func TestAPackageFromGitHubIsRead(t *testing.T) {
 	var archive bytes.Buffer
 	z := gzip.NewWriter(&archive)
 	w := tar.NewWriter(z)
-	for name, text := range map[string]string{"acme-abc/README.md": "x", "acme-abc/companies/acme/COMPANY.md": "---\nname: Acme\n---\n", "acme-abc/companies/acme/agents/ada/AGENTS.md": "Lead."} {
+	for name, text := range map[string]string{"acme-abc/README.md": "x",
+		"acme-abc/companies/acme/COMPANY.md":           "---\nname: Acme\n---\n",
+		"acme-abc/companies/acme/agents/ada/AGENTS.md": "Lead."} {
 		if err := w.WriteHeader(&tar.Header{Name: name, Size: int64(len(text)), Mode: 0o600}); err != nil {
 			t.Fatal(err)
 		}
@@ -402,14 +431,16 @@ func TestAPackageFromGitHubIsRead(t *testing.T) {
 	defer srv.Close()
 	h := apitest.NewHarness(t, func(c *api.Config) { c.GitHubArchives = srv.URL })
 	ask := func(url string) apitest.Answer {
-		return h.Call("POST", "/api/companies/import/preview", `{"source":{"type":"github","url":"`+url+`"},"target":{"mode":"new_company"}}`)
+		return h.Call("POST", "/api/companies/import/preview",
+			`{"source":{"type":"github","url":"`+url+`"},"target":{"mode":"new_company"}}`)
 	}
 	a := ask("https://github.com/acme/companies/tree/main/companies/acme").Want(t, 200, "name a commit to pin it")
 	if !strings.Contains(string(a.Body), `"slug":"ada"`) {
 		t.Errorf("%s", a.Body)
 	}
 	ask("https://github.com/acme/gone").Want(t, 422, "no such repository")
-	const form, none = "source.url must be https://github.com/OWNER/REPO", "source.url names no repository, or no ref after /tree"
+	const form, none = "source.url must be https://github.com/OWNER/REPO",
+		"source.url names no repository, or no ref after /tree"
 	for bad, says := range map[string]string{
 		"http://github.com/a/b": form, "https://evil.example/a/b": form, "https://u:p@github.com/a/b": form,
 		"https://github.com/a": none, "https://github.com/a/b/blob/x": none,
@@ -424,10 +455,12 @@ func TestAPackageFromGitHubIsRead(t *testing.T) {
 func TestAnImportedTimerStaysOff(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	body, err := json.Marshal(map[string]any{"target": map[string]any{"mode": "new_company", "newCompanyName": "Acme"}, "include": map[string]any{"company": true, "agents": true},
-		"source": map[string]any{"type": "inline", "rootPath": "acme", "files": map[string]any{"COMPANY.md": "---\nname: Acme\n---\n", "agents/ada/AGENTS.md": "---\nname: Ada\n---\n",
-			".paperclip.yaml": "schema: paperclip/v1\nagents:\n  ada:\n    adapter:\n      type: process\n      config:\n        command: \"true\"\n        enabled: true\n        intervalSec: 30\n" +
-				"    runtime:\n      heartbeat:\n        enabled: true\n"}}})
+	body, err := json.Marshal(map[string]any{"target": map[string]any{"mode": "new_company", "newCompanyName": "Acme"},
+		"include": map[string]any{"company": true, "agents": true},
+		"source": map[string]any{"type": "inline", "rootPath": "acme",
+			"files": map[string]any{"COMPANY.md": "---\nname: Acme\n---\n", "agents/ada/AGENTS.md": "---\nname: Ada\n---\n",
+				".paperclip.yaml": "schema: paperclip/v1\nagents:\n  ada:\n    adapter:\n      type: process\n      config:\n        command: \"true\"\n        enabled: true\n        intervalSec: 30\n" +
+					"    runtime:\n      heartbeat:\n        enabled: true\n"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,15 +488,16 @@ func TestBadImportsAreRefused(t *testing.T) {
 		text   string
 	}{
 		`{}`: {400, "source"},
-		`{"source":{"type":"inline","files":{}},"target":{"mode":"new_company"}}`:                                                                                                              {422, "missing COMPANY.md"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":1}},"target":{"mode":"new_company"}}`:                                                                                                {400, "files"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":{"encoding":"hex","data":""}}},"target":{"mode":"new_company"}}`:                                                                     {400, "base64"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: [\n---\n"}},"target":{"mode":"new_company"}}`:                                                                            {422, "COMPANY.md"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n","../x":"y"}},"target":{"mode":"new_company"}}`:                                                                 {422, "leaves the package"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n"}},"target":{"mode":"existing_company","companyId":"` + api.NewID() + `"}}`:                                     {404, "Company not found"},
-		`{"source":{"type":"inline","expectedFileCount":2,"files":{"COMPANY.md":"---\nname: A\n---\n"}},"target":{"mode":"new_company"}}`:                                                      {422, "were announced"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n","tasks/x/TASK.md":"---\nname: ` + strings.Repeat("long ", 500) + `\n---\n"}},"target":{"mode":"new_company"}}`: {422, "Task x"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n"}},"target":{"mode":"new_company"},"agents":7}`:                                                                 {400, "agents"},
+		`{"source":{"type":"inline","files":{}},"target":{"mode":"new_company"}}`:                                                                          {422, "missing COMPANY.md"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":1}},"target":{"mode":"new_company"}}`:                                                            {400, "files"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":{"encoding":"hex","data":""}}},"target":{"mode":"new_company"}}`:                                 {400, "base64"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: [\n---\n"}},"target":{"mode":"new_company"}}`:                                        {422, "COMPANY.md"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n","../x":"y"}},"target":{"mode":"new_company"}}`:                             {422, "leaves the package"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n"}},"target":{"mode":"existing_company","companyId":"` + api.NewID() + `"}}`: {404, "Company not found"},
+		`{"source":{"type":"inline","expectedFileCount":2,"files":{"COMPANY.md":"---\nname: A\n---\n"}},"target":{"mode":"new_company"}}`:                  {422, "were announced"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n","tasks/x/TASK.md":"---\nname: ` +
+			strings.Repeat("long ", 500) + `\n---\n"}},"target":{"mode":"new_company"}}`: {422, "Task x"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n"}},"target":{"mode":"new_company"},"agents":7}`: {400, "agents"},
 	} {
 		h.Call("POST", "/api/companies/import/preview", body).Want(t, want.status, want.text)
 	}
@@ -476,9 +510,11 @@ func TestAnImportFillsInWhatThePackageDeclares(t *testing.T) {
 	from, to := apitest.NewHarness(t), apitest.NewHarness(t)
 	e := from.Export(t, from.Acme(t), everything)
 	const general, own = "importCanary-general-41d7", "importCanary-own-93ab"
-	body := apitest.ImportOf(t, e, `{"mode":"new_company"}`, `,"pauseAutomations":true,"adapterOverrides":{"bob":{"adapterType":"http","adapterConfig":{"url":"https://example.org/hook"}}},
+	body := apitest.ImportOf(t, e, `{"mode":"new_company"}`,
+		`,"pauseAutomations":true,"adapterOverrides":{"bob":{"adapterType":"http","adapterConfig":{"url":"https://example.org/hook"}}},
 		"secretValues":{"OPENAI_API_KEY":"`+general+`","agent:ada:REGION":"`+own+`","REGION":"`+general+`"}`)
-	if a := to.Call("POST", "/api/companies/import/preview", body).Want(t, 200, `"adapterType":"http"`); strings.Contains(string(a.Body), "importCanary") {
+	if a := to.Call("POST", "/api/companies/import/preview", body).
+		Want(t, 200, `"adapterType":"http"`); strings.Contains(string(a.Body), "importCanary") {
 		t.Error("a preview shows a value")
 	}
 	var done transfer.Imported
@@ -498,7 +534,8 @@ func TestAnImportFillsInWhatThePackageDeclares(t *testing.T) {
 		if strings.Contains(string(a.Body), "importCanary") {
 			t.Errorf("%s shows a value", row.Slug)
 		}
-		if row.Slug == "bob" && (a.Field(t, "adapterType") != "http" || !strings.Contains(string(a.Body), "example.org/hook")) {
+		if row.Slug == "bob" && (a.Field(t, "adapterType") != "http" || !strings.Contains(string(a.Body),
+			"example.org/hook")) {
 			t.Errorf("bob is %s", a.Body)
 		}
 		if row.Slug == "ada" {
@@ -515,7 +552,8 @@ func TestAnImportFillsInWhatThePackageDeclares(t *testing.T) {
 		`,"adapterOverrides":{"bob":{"adapterType":"http","adapterConfig":[1]}}`: `"path":["adapterOverrides","bob","adapterConfig"]`,
 		`,"secretValues":{"A":1}`:                                                `"path":["secretValues","A"]`,
 	} {
-		to.Call("POST", "/api/companies/import/preview", apitest.ImportOf(t, e, `{"mode":"new_company"}`, bad)).Want(t, 400, path)
+		to.Call("POST", "/api/companies/import/preview", apitest.ImportOf(t, e, `{"mode":"new_company"}`, bad)).
+			Want(t, 400, path)
 	}
 }
 
@@ -524,17 +562,20 @@ func TestACompanyIsMadeOncePerIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	first := h.Call("POST", "/api/companies", `{"name":"Once"}`, "Idempotency-Key: one").Want(t, 201, "").Field(t, "id")
-	if again := h.Call("POST", "/api/companies", `{"name":"Once"}`, "Idempotency-Key: one").Want(t, 201, "").Field(t, "id"); again != first {
+	if again := h.Call("POST", "/api/companies", `{"name":"Once"}`, "Idempotency-Key: one").Want(t, 201, "").
+		Field(t, "id"); again != first {
 		t.Errorf("made %s, then %s", first, again)
 	}
 	h.Call("POST", "/api/companies", `{"name":"Other"}`, "Idempotency-Key: one").Want(t, 422, "already used")
-	if other := h.Call("POST", "/api/companies", `{"name":"Once"}`, "Idempotency-Key: two").Want(t, 201, "").Field(t, "id"); other == first {
+	if other := h.Call("POST", "/api/companies", `{"name":"Once"}`, "Idempotency-Key: two").Want(t, 201, "").
+		Field(t, "id"); other == first {
 		t.Error("another key gives the same company")
 	}
 	files, _ := portable.Starter("software-studio")
 	body := apitest.ImportOf(t, transfer.Exported{Files: files}, `{"mode":"new_company","newCompanyName":"Studio"}`, "")
 	made := h.Call("POST", "/api/companies/import", body, "Idempotency-Key: three").Want(t, 200, "").Body
-	if again := h.Call("POST", "/api/companies/import", body, "Idempotency-Key: three").Want(t, 200, "").Body; string(again) != string(made) {
+	if again := h.Call("POST", "/api/companies/import", body, "Idempotency-Key: three").Want(t, 200, "").
+		Body; string(again) != string(made) {
 		t.Errorf("imported\n%s\nthen\n%s", made, again)
 	}
 	if n := strings.Count(string(h.Call("GET", "/api/companies", "").Body), `"issuePrefix"`); n != 3 {
@@ -565,9 +606,11 @@ func TestAnImportThatCanNotReadIsRefused(t *testing.T) {
 		c.Node = n
 	})
 	of := ledger.CompanyID(h.Company("Acme"))
-	h.Call("POST", "/api/companies/"+string(of)+"/skills", `{"name":"greeting","description":"How to greet","markdown":"---\nname: greeting\ndescription: How to greet\n---\nSay hi.\n"}`).Want(t, 201, "")
+	h.Call("POST", "/api/companies/"+string(of)+"/skills",
+		`{"name":"greeting","description":"How to greet","markdown":"---\nname: greeting\ndescription: How to greet\n---\nSay hi.\n"}`).Want(t, 201, "")
 	e := h.Export(t, of, everything)
-	body := apitest.ImportOf(t, e, `{"mode":"existing_company","companyId":"`+string(of)+`"}`, `,"collisionStrategy":"skip"`)
+	body := apitest.ImportOf(t, e, `{"mode":"existing_company","companyId":"`+string(of)+`"}`,
+		`,"collisionStrategy":"skip"`)
 	for k := int64(1); ; k++ {
 		n.left.Store(k)
 		a := h.Call("POST", "/api/companies/import", body)

@@ -117,7 +117,8 @@ func AnswerPost(ctx context.Context, c *courier.Courier, ask PostAsk) (out PostA
 	switch ask.Op {
 	case PostInboxes:
 		out.Inboxes = c.Office().Inboxes()
-		from, _ := slices.BinarySearchFunc(out.Inboxes, kernel.PID(ask.After), func(s post.Standing, pid kernel.PID) int { return cmp.Compare(s.PID, pid) })
+		from, _ := slices.BinarySearchFunc(out.Inboxes, kernel.PID(ask.After),
+			func(s post.Standing, pid kernel.PID) int { return cmp.Compare(s.PID, pid) })
 		out.Inboxes = out.Inboxes[from:]
 		out.Inboxes = out.Inboxes[:min(len(out.Inboxes), 4*PostPage)]
 	case PostOutbox:

@@ -44,20 +44,24 @@ func TestBadBodiesAreRefusedAtOnce(t *testing.T) {
 	bodies["a long number"] = `{"title":` + strings.Repeat("9", 1<<20) + `}`
 	bodies["escapes"] = `{"titl":"` + strings.Repeat(`\u0000`, 1<<19) + `"}`
 	for _, r := range []struct{ name, method, path string }{
-		{"issue", "POST", in + "/issues"}, {"change", "PATCH", "/api/issues/" + issue}, {"document", "PUT", "/api/issues/" + issue + "/documents/plan"},
-		{"import", "POST", "/api/companies/import"}, {"sign-in", "POST", "/api/auth/sign-in/email"}, {"cost", "POST", in + "/cost-events"},
+		{"issue", "POST", in + "/issues"}, {"change", "PATCH", "/api/issues/" + issue},
+		{"document", "PUT", "/api/issues/" + issue + "/documents/plan"},
+		{"import", "POST", "/api/companies/import"}, {"sign-in", "POST", "/api/auth/sign-in/email"},
+		{"cost", "POST", in + "/cost-events"},
 	} {
 		for what, body := range bodies {
 			tries[r.name+", "+what] = try{r.method, r.path, "application/json", "", body}
 		}
-		for _, ct := range []string{"text/plain", "application/xml", "application/x-www-form-urlencoded", "multipart/form-data"} {
+		for _, ct := range []string{"text/plain", "application/xml", "application/x-www-form-urlencoded",
+			"multipart/form-data"} {
 			tries[r.name+", "+ct] = try{r.method, r.path, ct, "", `{"title":"x"}`}
 		}
 		for coding, bomb := range bombs {
 			tries[r.name+", "+coding] = try{r.method, r.path, "application/json", coding, string(bomb)}
 		}
 	}
-	tries["a zip that unfolds"] = try{"POST", "/api/companies/import/preview?meta=" + url.QueryEscape(meta), "application/zip", "", string(bomb)}
+	tries["a zip that unfolds"] = try{"POST", "/api/companies/import/preview?meta=" + url.QueryEscape(meta),
+		"application/zip", "", string(bomb)}
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
 	part, err := w.CreateFormFile("package", "a.zip")
@@ -67,7 +71,8 @@ func TestBadBodiesAreRefusedAtOnce(t *testing.T) {
 	part.Write(bomb)
 	w.WriteField("meta", meta)
 	w.Close()
-	tries["a form with a zip that unfolds"] = try{"POST", "/api/companies/import/preview", w.FormDataContentType(), "", form.String()}
+	tries["a form with a zip that unfolds"] = try{"POST", "/api/companies/import/preview", w.FormDataContentType(), "",
+		form.String()}
 	var base, now runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&base)
@@ -91,7 +96,8 @@ func TestBadBodiesAreRefusedAtOnce(t *testing.T) {
 			t.Errorf("%s cost %v of the processor", what, took)
 		}
 		if rec.Code < 400 || rec.Code >= 500 {
-			known := strings.HasSuffix(what, ", many members") || strings.HasSuffix(what, ", many keys") // keys that no field has are passed over
+			known := strings.HasSuffix(what, ", many members") || strings.HasSuffix(what,
+				", many keys") // keys that no field has are passed over
 			if !(known && rec.Code < 300) {
 				t.Errorf("%s answered %d %.200s", what, rec.Code, rec.Body)
 			}
@@ -99,7 +105,8 @@ func TestBadBodiesAreRefusedAtOnce(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&now)
-	t.Logf("%d bodies; the dearest was %s: %v; %d MB of heap before, %d MB after", len(tries), which, longest, base.HeapAlloc>>20, now.HeapAlloc>>20)
+	t.Logf("%d bodies; the dearest was %s: %v; %d MB of heap before, %d MB after", len(tries), which, longest,
+		base.HeapAlloc>>20, now.HeapAlloc>>20)
 	if now.HeapAlloc > base.HeapAlloc+floodRest {
 		t.Errorf("%d MB of heap stay, want at most %d", (now.HeapAlloc-base.HeapAlloc)>>20, floodRest>>20)
 	}

@@ -22,8 +22,10 @@ type chancer struct {
 }
 
 // scraps are what texts are made of: what YAML, Markdown and JSON might trip over.
-var scraps = []string{"plain words", "\"quoted\"", "it's", ": ", "# ", "- ", "---", "\n", "\n\n", "\n---\n", "null", "true", "~", "1e3", "0x1f", "2026-11-22", "é", "日本語", "🤖", "\u200b", "\u2028",
-	"\\n", "\\", "`code`", "${HOME}", "<b>", "&amp;", "*ref", "&anchor", "!tag", "|", ">", "%", "@", "  ", "\t", "[a](b)", "- [ ] todo", "=", "?", "key: value", "{a: b}", "[1, 2]", "end."}
+var scraps = []string{"plain words", "\"quoted\"", "it's", ": ", "# ", "- ", "---", "\n", "\n\n", "\n---\n", "null",
+	"true", "~", "1e3", "0x1f", "2026-11-22", "é", "日本語", "🤖", "\u200b", "\u2028",
+	"\\n", "\\", "`code`", "${HOME}", "<b>", "&amp;", "*ref", "&anchor", "!tag", "|", ">", "%", "@", "  ", "\t", "[a](b)",
+	"- [ ] todo", "=", "?", "key: value", "{a: b}", "[1, 2]", "end."}
 
 func (c *chancer) text(most int) string {
 	var b strings.Builder
@@ -85,7 +87,8 @@ func (c *chancer) times(most int, f func()) {
 }
 
 func (c *chancer) company() {
-	c.of = ledger.CompanyID(c.put("POST", "/api/companies", map[string]any{"name": c.name("Company"), "description": c.text(6)}))
+	c.of = ledger.CompanyID(c.put("POST", "/api/companies", map[string]any{"name": c.name("Company"),
+		"description": c.text(6)}))
 	in := "/api/companies/" + string(c.of)
 	if c.IntN(2) == 0 {
 		c.h.Dress(c.t, c.of)
@@ -93,11 +96,13 @@ func (c *chancer) company() {
 	var agents, goals, projects, labels, issues, folders, skills []string
 	keep := func(list *[]string, id string) string { *list = append(*list, id); return id }
 	c.times(3, func() {
-		keep(&labels, c.put("POST", in+"/labels", map[string]any{"name": c.name("label") + fmt.Sprint(len(labels)), "color": "#12ab34"}))
+		keep(&labels, c.put("POST", in+"/labels", map[string]any{"name": c.name("label") + fmt.Sprint(len(labels)),
+			"color": "#12ab34"}))
 	})
 	c.times(3, func() {
-		keep(&skills, c.put("POST", in+"/skills", map[string]any{"name": fmt.Sprintf("skill-%d", len(skills)), "description": c.name("Skill"),
-			"markdown": fmt.Sprintf("---\nname: skill-%d\ndescription: x\n---\n%s", len(skills), c.text(9))}))
+		keep(&skills, c.put("POST", in+"/skills", map[string]any{"name": fmt.Sprintf("skill-%d", len(skills)),
+			"description": c.name("Skill"),
+			"markdown":    fmt.Sprintf("---\nname: skill-%d\ndescription: x\n---\n%s", len(skills), c.text(9))}))
 		at := fmt.Sprintf("%s/skills/skill-%d", in, len(skills)-1)
 		c.times(2, func() {
 			c.put("PATCH", at+"/files", map[string]any{"path": fmt.Sprintf("references/%d.md", c.IntN(9)), "content": c.text(9)})
@@ -108,29 +113,41 @@ func (c *chancer) company() {
 		})
 	})
 	for range 1 + c.IntN(5) {
-		id := keep(&agents, c.put("POST", in+"/agents", map[string]any{"name": c.name("Agent"), "role": c.one([]string{"ceo", "engineer", "general", "designer"}), "title": c.name("title"),
-			"capabilities": c.text(5), "reportsTo": c.maybe(agents), "adapterType": c.one([]string{"process", "http"}), "budgetMonthlyCents": c.IntN(2) * 700,
-			"adapterConfig": map[string]any{"command": c.one([]string{"true", "/usr/bin/true"}), "url": "https://example.org/hook", "timeoutSec": c.IntN(99), "promptTemplate": c.text(5),
-				"env": map[string]any{"API_KEY": apitest.PackageCanary, "WHERE": map[string]any{"type": "plain", "value": apitest.PackageCanary}}},
-			"runtimeConfig": map[string]any{"heartbeat": map[string]any{"enabled": c.IntN(2) == 0, "intervalSec": 60 + c.IntN(600)}}}))
+		id := keep(&agents, c.put("POST", in+"/agents", map[string]any{"name": c.name("Agent"),
+			"role": c.one([]string{"ceo", "engineer", "general", "designer"}), "title": c.name("title"),
+			"capabilities": c.text(5), "reportsTo": c.maybe(agents), "adapterType": c.one([]string{"process", "http"}),
+			"budgetMonthlyCents": c.IntN(2) * 700,
+			"adapterConfig": map[string]any{"command": c.one([]string{"true", "/usr/bin/true"}),
+				"url": "https://example.org/hook", "timeoutSec": c.IntN(99), "promptTemplate": c.text(5),
+				"env": map[string]any{"API_KEY": apitest.PackageCanary, "WHERE": map[string]any{"type": "plain",
+					"value": apitest.PackageCanary}}},
+			"runtimeConfig": map[string]any{"heartbeat": map[string]any{"enabled": c.IntN(2) == 0, "intervalSec": 60 +
+				c.IntN(600)}}}))
 		c.times(2, func() {
-			c.put("PUT", "/api/agents/"+id+"/instructions-bundle/file", map[string]any{"path": c.one([]string{"AGENTS.md", "notes/a.md", "b.md"}), "content": c.text(20)})
+			c.put("PUT", "/api/agents/"+id+"/instructions-bundle/file",
+				map[string]any{"path": c.one([]string{"AGENTS.md", "notes/a.md", "b.md"}), "content": c.text(20)})
 		})
 		c.times(2, func() {
 			c.put("PUT", fmt.Sprintf("/api/agents/%s/memory/key-%d", id, c.IntN(3)), map[string]any{"value": c.text(9)})
 		})
 		if c.IntN(3) == 0 {
-			c.put("POST", in+"/budgets/policies", map[string]any{"scopeType": "agent", "scopeId": id, "amount": 1 + c.IntN(9000), "windowKind": c.one([]string{"rolling_24h", "lifetime"}), "warnPercent": 1 + c.IntN(99)})
+			c.put("POST", in+"/budgets/policies", map[string]any{"scopeType": "agent", "scopeId": id, "amount": 1 + c.IntN(9000),
+				"windowKind": c.one([]string{"rolling_24h", "lifetime"}), "warnPercent": 1 + c.IntN(99)})
 		}
 	}
 	c.times(4, func() {
-		keep(&goals, c.put("POST", in+"/goals", map[string]any{"title": c.name("Goal") + fmt.Sprint(len(goals)), "description": c.text(5), "level": "team", "parentId": c.maybe(goals), "ownerAgentId": c.maybe(agents)}))
+		keep(&goals, c.put("POST", in+"/goals", map[string]any{"title": c.name("Goal") + fmt.Sprint(len(goals)),
+			"description": c.text(5), "level": "team", "parentId": c.maybe(goals), "ownerAgentId": c.maybe(agents)}))
 	})
 	c.times(3, func() {
-		id := keep(&projects, c.put("POST", in+"/projects", map[string]any{"name": c.name("Project") + fmt.Sprint(len(projects)), "description": c.text(5), "goalIds": c.some(goals), "leadAgentId": c.maybe(agents),
-			"status": c.one([]string{"backlog", "planned", "in_progress"}), "env": map[string]any{"DB_PASSWORD": apitest.PackageCanary}}))
+		id := keep(&projects, c.put("POST", in+"/projects", map[string]any{"name": c.name("Project") +
+			fmt.Sprint(len(projects)), "description": c.text(5), "goalIds": c.some(goals), "leadAgentId": c.maybe(agents),
+			"status": c.one([]string{"backlog", "planned", "in_progress"}),
+			"env":    map[string]any{"DB_PASSWORD": apitest.PackageCanary}}))
 		c.times(2, func() {
-			c.put("POST", "/api/projects/"+id+"/workspaces", map[string]any{"name": c.name("space"), "repoUrl": "https://bot:" + apitest.PackageCanary + "@git.example.org/x.git", "repoRef": c.one([]string{"main", "v1"}), "setupCommand": "make " + c.one([]string{"all", "x"})})
+			c.put("POST", "/api/projects/"+id+"/workspaces", map[string]any{"name": c.name("space"), "repoUrl": "https://bot:" +
+				apitest.PackageCanary + "@git.example.org/x.git", "repoRef": c.one([]string{"main", "v1"}),
+				"setupCommand": "make " + c.one([]string{"all", "x"})})
 		})
 		c.times(1, func() {
 			c.put("POST", "/api/projects/"+id+"/workspaces", map[string]any{"name": "desk", "cwd": "/home/desk"})
@@ -138,10 +155,14 @@ func (c *chancer) company() {
 	})
 	for n := range 4 + c.IntN(9) {
 		parent := c.maybe(issues)
-		id := keep(&issues, c.put("POST", in+"/issues", map[string]any{"title": c.name("Issue"), "description": c.text(20), "status": c.one([]string{"backlog", "todo"}), "priority": c.one([]string{"low", "medium", "high", "critical"}),
-			"projectId": c.maybe(projects), "goalId": c.maybe(goals), "parentId": parent, "labelIds": c.some(labels), "billingCode": c.maybe([]string{"007", "BC: 1", "true"}), "assigneeAgentId": c.maybe(agents), "allowDuplicate": true}))
+		id := keep(&issues, c.put("POST", in+"/issues", map[string]any{"title": c.name("Issue"), "description": c.text(20),
+			"status": c.one([]string{"backlog", "todo"}), "priority": c.one([]string{"low", "medium", "high", "critical"}),
+			"projectId": c.maybe(projects), "goalId": c.maybe(goals), "parentId": parent, "labelIds": c.some(labels),
+			"billingCode": c.maybe([]string{"007", "BC: 1", "true"}), "assigneeAgentId": c.maybe(agents),
+			"allowDuplicate": true}))
 		blocked := func(id string, by []string) {
-			if len(by) > 0 && c.h.Call("PATCH", "/api/issues/"+id, fmt.Sprintf(`{"blockedByIssueIds":["%s"],"status":"blocked"}`, strings.Join(by, `","`))).Status >= 500 {
+			if len(by) > 0 && c.h.Call("PATCH", "/api/issues/"+id, fmt.Sprintf(`{"blockedByIssueIds":["%s"],"status":"blocked"}`,
+				strings.Join(by, `","`))).Status >= 500 {
 				c.t.Fatal("blockers are a broken server")
 			}
 		}
@@ -162,7 +183,8 @@ func (c *chancer) company() {
 			}
 		})
 		c.times(2, func() {
-			c.put("POST", "/api/issues/"+id+"/work-products", map[string]any{"type": "pull_request", "provider": "github", "title": c.name("PR"), "status": "active", "url": "https://github.com/x/y/pull/1", "summary": c.text(5)})
+			c.put("POST", "/api/issues/"+id+"/work-products", map[string]any{"type": "pull_request", "provider": "github",
+				"title": c.name("PR"), "status": "active", "url": "https://github.com/x/y/pull/1", "summary": c.text(5)})
 		})
 		c.times(1, func() {
 			form, contentType := apitest.FormOf(c.t, "file.txt", "text/plain", []byte(c.text(30)))
@@ -173,14 +195,20 @@ func (c *chancer) company() {
 		}
 	}
 	c.times(2, func() {
-		keep(&folders, c.put("POST", in+"/folders", map[string]any{"kind": "routine", "name": c.name("Folder") + fmt.Sprint(len(folders)), "parentId": c.maybe(folders)}))
+		keep(&folders, c.put("POST", in+"/folders", map[string]any{"kind": "routine", "name": c.name("Folder") +
+			fmt.Sprint(len(folders)), "parentId": c.maybe(folders)}))
 	})
 	c.times(3, func() {
-		id := c.put("POST", in+"/routines", map[string]any{"title": c.name("Routine"), "description": c.text(9) + " {{topic}}", "assigneeAgentId": c.one(agents), "projectId": c.maybe(projects), "goalId": c.maybe(goals),
-			"concurrencyPolicy": c.one([]string{"coalesce_if_active", "skip_if_active", "always_enqueue"}), "catchUpPolicy": c.one([]string{"skip_missed", "enqueue_missed_with_cap"}),
-			"folderId": c.maybe(folders), "labelIds": c.some(labels), "variables": []any{map[string]any{"name": "topic", "type": "text", "defaultValue": c.text(3)}}})
+		id := c.put("POST", in+"/routines", map[string]any{"title": c.name("Routine"), "description": c.text(9) +
+			" {{topic}}", "assigneeAgentId": c.one(agents), "projectId": c.maybe(projects), "goalId": c.maybe(goals),
+			"concurrencyPolicy": c.one([]string{"coalesce_if_active", "skip_if_active", "always_enqueue"}),
+			"catchUpPolicy":     c.one([]string{"skip_missed", "enqueue_missed_with_cap"}),
+			"folderId":          c.maybe(folders), "labelIds": c.some(labels),
+			"variables": []any{map[string]any{"name": "topic", "type": "text", "defaultValue": c.text(3)}}})
 		c.times(2, func() {
-			c.put("POST", "/api/routines/"+id+"/triggers", map[string]any{"kind": "schedule", "cronExpression": fmt.Sprintf("%d %d * * *", c.IntN(60), c.IntN(24)), "timezone": c.one([]string{"UTC", "Europe/Berlin"}), "label": c.name("t"), "enabled": c.IntN(2) == 0})
+			c.put("POST", "/api/routines/"+id+"/triggers", map[string]any{"kind": "schedule",
+				"cronExpression": fmt.Sprintf("%d %d * * *", c.IntN(60), c.IntN(24)),
+				"timezone":       c.one([]string{"UTC", "Europe/Berlin"}), "label": c.name("t"), "enabled": c.IntN(2) == 0})
 		})
 		c.times(1, func() {
 			c.put("POST", "/api/routines/"+id+"/triggers", map[string]any{"kind": "webhook", "signingMode": "hmac_sha256"})
@@ -190,11 +218,15 @@ func (c *chancer) company() {
 		}
 	})
 	c.times(2, func() {
-		c.put("POST", in+"/user-secret-definitions", map[string]any{"key": fmt.Sprintf("KEY_%d", c.IntN(1_000_000)), "name": c.name("Key"), "usageGuidance": c.text(5)})
+		c.put("POST", in+"/user-secret-definitions", map[string]any{"key": fmt.Sprintf("KEY_%d", c.IntN(1_000_000)),
+			"name": c.name("Key"), "usageGuidance": c.text(5)})
 	})
 	c.times(2, func() {
-		id := c.put("POST", in+"/approvals", map[string]any{"type": "approve_ceo_strategy", "requestedByAgentId": c.maybe(agents), "issueIds": c.some(issues), "payload": map[string]any{"plan": c.text(20), "apiKey": apitest.PackageCanary}})
-		c.put("POST", "/api/approvals/"+id+"/"+c.one([]string{"approve", "reject"}), map[string]any{"decisionNote": c.text(5)})
+		id := c.put("POST", in+"/approvals", map[string]any{"type": "approve_ceo_strategy",
+			"requestedByAgentId": c.maybe(agents), "issueIds": c.some(issues), "payload": map[string]any{"plan": c.text(20),
+				"apiKey": apitest.PackageCanary}})
+		c.put("POST", "/api/approvals/"+id+"/"+c.one([]string{"approve", "reject"}),
+			map[string]any{"decisionNote": c.text(5)})
 	})
 	for _, id := range agents[1:] {
 		if c.IntN(4) == 0 {
@@ -223,7 +255,8 @@ func TestAnyCompanySurvivesARoundTrip(t *testing.T) {
 			}()
 			first, to := c.h.Export(t, c.of, everything), apitest.NewHarness(t)
 			var done transfer.Imported
-			if err := json.Unmarshal(to.Call("POST", "/api/companies/import", apitest.ImportOf(t, first, `{"mode":"new_company"}`, "")).Want(t, 200, "").Body, &done); err != nil {
+			if err := json.Unmarshal(to.Call("POST", "/api/companies/import",
+				apitest.ImportOf(t, first, `{"mode":"new_company"}`, "")).Want(t, 200, "").Body, &done); err != nil {
 				t.Fatal(err)
 			}
 			if len(done.Warnings) > 0 {

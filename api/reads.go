@@ -25,7 +25,8 @@ const (
 	headerName   = "X-Selvage-Node-Name"
 )
 
-var errBehind = &ledger.Refusal{Code: ledger.Unavailable, ErrCode: "behind", Message: "This node has not got as far as what you have seen; try again, or use another node"}
+var errBehind = &ledger.Refusal{Code: ledger.Unavailable, ErrCode: "behind",
+	Message: "This node has not got as far as what you have seen; try again, or use another node"}
 
 func readOf(r *http.Request) (at ledger.Read, err error) {
 	mode := r.Header.Get(headerRead)
@@ -109,7 +110,8 @@ func (s *Server) answers(index uint64) {
 func (rc *Request) awaitOwn(least uint64) {
 	s := rc.Server
 	own := s.answered.Load()
-	if own <= least || rc.awaited || rc.Submits > 0 || rc.HTTP.Method != http.MethodGet && rc.HTTP.Method != http.MethodHead {
+	if own <= least || rc.awaited || rc.Submits > 0 || rc.HTTP.Method != http.MethodGet &&
+		rc.HTTP.Method != http.MethodHead {
 		return
 	}
 	rc.awaited = true
@@ -126,11 +128,13 @@ func (rc *Request) awaitOwn(least uint64) {
 // any node has answered. Without a quorum the refusal stands.
 func (rc *Request) mayBeBehind(err error) bool {
 	s, method := rc.Server, rc.HTTP.Method
-	if err == nil || rc.Submits > 0 || rc.asOf > 0 || rc.spent || rc.Route.Once || rc.Route.Who == Public || s.Cfg.Head == nil || method == http.MethodGet || method == http.MethodHead {
+	if err == nil || rc.Submits > 0 || rc.asOf > 0 || rc.spent || rc.Route.Once || rc.Route.Who == Public ||
+		s.Cfg.Head == nil || method == http.MethodGet || method == http.MethodHead {
 		return false
 	}
 	no, ok := errors.AsType[*ledger.Refusal](err)
-	if !ok || !slices.Contains([]ledger.Code{ledger.NotFound, ledger.Forbidden, ledger.Conflict, ledger.Unprocessable}, no.Code) {
+	if !ok || !slices.Contains([]ledger.Code{ledger.NotFound, ledger.Forbidden, ledger.Conflict,
+		ledger.Unprocessable}, no.Code) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(rc.Context(), ownWait)

@@ -166,11 +166,13 @@ func boardOf(part, title string, scores []score) string {
 		}
 	}
 	fmt.Fprintf(&b, "| of | exact | on purpose | another moment | differing | missing |\n|---|---|---|---|---|---|\n")
-	fmt.Fprintf(&b, "| %d exchanges | %d | %d | %d | %d | %d |\n", len(scores), count(scores, isExact), count(scores, onPurpose),
+	fmt.Fprintf(&b, "| %d exchanges | %d | %d | %d | %d | %d |\n", len(scores), count(scores, isExact),
+		count(scores, onPurpose),
 		count(scores, moment), count(scores, differs), count(scores, isMissing))
 	fmt.Fprintf(&b, "| %d endpoints | %d | | | %d | %d |\n\n", len(ends), whole, partly, none)
 	fmt.Fprintf(&b, "### Not exact\n\n| exchange | request | answer | reason |\n|---|---|---|---|\n")
-	words := map[scoreKind]string{onPurpose: "on purpose", moment: "another moment", differs: "differs", isMissing: "missing"}
+	words := map[scoreKind]string{onPurpose: "on purpose", moment: "another moment", differs: "differs",
+		isMissing: "missing"}
 	for _, s := range scores {
 		if s.how == isExact {
 			continue

@@ -34,7 +34,8 @@ func (rc *Request) Sealed(of ledger.CompanyID, payload any) (any, error) {
 		if err != nil {
 			return "", err
 		}
-		return base64.StdEncoding.EncodeToString(identity.Seal(key, conceal.ValueAAD(string(s.Cfg.Mesh), of, owner, path), []byte(plain))), nil
+		return base64.StdEncoding.EncodeToString(identity.Seal(key, conceal.ValueAAD(string(s.Cfg.Mesh), of, owner, path),
+			[]byte(plain))), nil
 	})
 }
 

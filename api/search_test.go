@@ -15,7 +15,8 @@ func TestSearchFindsWhatPeopleWrote(t *testing.T) {
 	issue := h.IssueOf(of, "Build an arm")
 	h.IssueOf(of, "Build a leg")
 	h.Call("POST", "/api/issues/"+issue+"/comments", `{"body":"The Zirconium joint squeaks"}`).Want(t, 201, "")
-	h.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# Plan\n\nOil the palladium bearing"}`).Want(t, 201, "")
+	h.Call("PUT", "/api/issues/"+issue+"/documents/plan",
+		`{"format":"markdown","body":"# Plan\n\nOil the palladium bearing"}`).Want(t, 201, "")
 	h.Call("POST", in+"/projects", `{"name":"Zirconium mine"}`).Want(t, 201, "")
 	for q, text := range map[string]string{
 		"zirconium":           `"matchedFields":["comment"]`,

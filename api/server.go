@@ -169,7 +169,8 @@ type Config struct {
 	// administrator wants to be kept. nil: none has a value.
 	Variable func(name string) string
 	// ProbeAdapter checks on a node whether it has what an adapter needs.
-	ProbeAdapter func(ctx context.Context, on identity.NodeID, kind string, config json.RawMessage) ([]adapter.Finding, error)
+	ProbeAdapter func(ctx context.Context, on identity.NodeID, kind string,
+		config json.RawMessage) ([]adapter.Finding, error)
 	// Models makes the model calls of runs.
 	Models *llm.Gateway
 	// Recall searches what companies remember; nil: this node has no index of it.
@@ -181,7 +182,8 @@ type Config struct {
 	// GitHubArchives is where packages are fetched from; default: GitHub.
 	GitHubArchives string
 	// CreateToken creates a join token for the caller; its text is shown once.
-	CreateToken func(ctx context.Context, by ledger.Actor, with ledger.Credential, uses int, ttl time.Duration) (string, error)
+	CreateToken func(ctx context.Context, by ledger.Actor, with ledger.Credential, uses int,
+		ttl time.Duration) (string, error)
 	// Joins are the nodes that ask to join.
 	Joins Joins
 	// Leave removes this node from the mesh for good.
@@ -283,7 +285,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{Cfg: cfg, Log: cfg.Logger, Started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
 		hosts: map[string]bool{}, Hasher: newHasher(), strong: make(chan struct{}, 4), Behind: make(chan struct{}, maxBehind),
-		slots: make(chan struct{}, MaxConcurrent), Streams: make(chan struct{}, MaxStreams), Looks: make(chan struct{}, maxLooks), Executing: make(chan struct{}, maxExecuting), Tools: make(chan struct{}, maxToolsAtWork), uploads: make(chan struct{}, maxUploads),
+		slots: make(chan struct{}, MaxConcurrent), Streams: make(chan struct{}, MaxStreams),
+		Looks: make(chan struct{}, maxLooks), Executing: make(chan struct{}, maxExecuting),
+		Tools: make(chan struct{}, maxToolsAtWork), uploads: make(chan struct{}, maxUploads),
 		Imports: make(chan struct{}, maxImports), ImportJobs: make(chan struct{}, maxImportJobs)}
 	rand.Read(s.PageKey[:])
 	for _, h := range cfg.Hosts {
@@ -341,14 +345,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
-			s.Log.Error("handler panicked", "request", id, "method", r.Method, "path", pathOf(r), "panic", fmt.Sprint(p), "stack", stack())
+			s.Log.Error("handler panicked", "request", id, "method", r.Method, "path", pathOf(r), "panic", fmt.Sprint(p),
+				"stack", stack())
 			if rec.status == 0 {
 				WriteJSON(rec, http.StatusInternalServerError, ErrorBody{Error: internalError})
 			}
 		}
 		took := time.Since(began)
 		s.metrics.answered(r, rec.status, took)
-		s.Log.LogAttrs(r.Context(), levelOf(rec.status), "request", slog.String("request", id), slog.String("method", r.Method),
+		s.Log.LogAttrs(r.Context(), levelOf(rec.status), "request", slog.String("request", id),
+			slog.String("method", r.Method),
 			slog.String("path", pathOf(r)), slog.Int("status", rec.status), slog.Duration("took", took))
 	}()
 	select {

@@ -211,14 +211,17 @@ func CheckConfigs(kind string, adapterConfig, runtimeConfig json.RawMessage, at 
 	beat := append(at[:len(at):len(at)], "runtimeConfig", "heartbeat")
 	issues := scheduleIssues(runtime["heartbeat"], beat)
 	if b := runtime["heartbeat"]; len(b) > 0 && b[0] != '{' && b[0] != 'n' {
-		issues = []Issue{{Code: "invalid_type", Expected: "object", Path: beat, Message: "Invalid input: expected object, received " + typeName(b)}}
+		issues = []Issue{{Code: "invalid_type", Expected: "object", Path: beat,
+			Message: "Invalid input: expected object, received " + typeName(b)}}
 	}
 	config := append(at[:len(at):len(at)], "adapterConfig")
-	issues = append(append(issues, scheduleIssues(adapterConfig, config)...), AdapterIssues(kind, adapterConfig, config)...)
+	issues = append(append(issues, scheduleIssues(adapterConfig, config)...),
+		AdapterIssues(kind, adapterConfig, config)...)
 	var profiles map[string]struct{ AdapterConfig json.RawMessage }
 	_ = json.Unmarshal(runtime["modelProfiles"], &profiles) // a malformed profile is ignored
 	for _, name := range slices.Sorted(maps.Keys(profiles)) {
-		issues = append(issues, AdapterIssues(kind, profiles[name].AdapterConfig, append(at[:len(at):len(at)], "runtimeConfig", "modelProfiles", name, "adapterConfig"))...)
+		issues = append(issues, AdapterIssues(kind, profiles[name].AdapterConfig,
+			append(at[:len(at):len(at)], "runtimeConfig", "modelProfiles", name, "adapterConfig"))...)
 	}
 	if len(issues) > 0 {
 		return ValidationError(issues[:min(len(issues), MaxIssues)]...)
@@ -235,7 +238,8 @@ func AdapterIssues(kind string, config json.RawMessage, at []any) (issues []Issu
 		for _, name := range m.Path {
 			path = append(path, name)
 		}
-		issues = append(issues, Issue{Code: "invalid_type", Expected: m.Expected, Path: path, Message: "Invalid input: expected " + m.Expected})
+		issues = append(issues, Issue{Code: "invalid_type", Expected: m.Expected, Path: path,
+			Message: "Invalid input: expected " + m.Expected})
 	}
 	return issues
 }
@@ -303,11 +307,13 @@ type policyBody struct {
 func (p policyBody) Check() (out []Issue) {
 	for n, s := range p.Stages {
 		if len(s.Participants) == 0 {
-			out = append(out, Issue{Code: "too_small", Path: []any{"stages", n, "participants"}, Message: "A stage needs a participant"})
+			out = append(out, Issue{Code: "too_small", Path: []any{"stages", n, "participants"},
+				Message: "A stage needs a participant"})
 		}
 		for k, who := range s.Participants {
 			if who.Type == "agent" && who.Agent.Or("") == "" || who.Type == "user" && who.User.Or("") == "" {
-				out = append(out, Issue{Code: "custom", Path: []any{"stages", n, "participants", k}, Message: "A participant of type " + who.Type + " needs its ID"})
+				out = append(out, Issue{Code: "custom", Path: []any{"stages", n, "participants", k},
+					Message: "A participant of type " + who.Type + " needs its ID"})
 			}
 		}
 	}
@@ -332,14 +338,18 @@ func scheduleIssues(b json.RawMessage, at []any) (issues []Issue) {
 		n, err := strconv.ParseInt(string(v), 10, 64)
 		switch {
 		case m.flag && kind != "boolean":
-			issues = append(issues, Issue{Code: "invalid_type", Expected: "boolean", Path: path, Message: "Invalid input: expected boolean, received " + kind})
+			issues = append(issues, Issue{Code: "invalid_type", Expected: "boolean", Path: path,
+				Message: "Invalid input: expected boolean, received " + kind})
 		case m.flag:
 		case kind != "number":
-			issues = append(issues, Issue{Code: "invalid_type", Expected: "number", Path: path, Message: "Invalid input: expected number, received " + kind})
+			issues = append(issues, Issue{Code: "invalid_type", Expected: "number", Path: path,
+				Message: "Invalid input: expected number, received " + kind})
 		case err != nil || n > maxSafeInt:
-			issues = append(issues, Issue{Code: "invalid_type", Expected: "int", Format: "safeint", Path: path, Message: "Invalid input: expected int, received number"})
+			issues = append(issues, Issue{Code: "invalid_type", Expected: "int", Format: "safeint", Path: path,
+				Message: "Invalid input: expected int, received number"})
 		case n < m.minimum:
-			issues = append(issues, Issue{Origin: "number", Code: "too_small", Minimum: new(float64(m.minimum)), Inclusive: new(true), Path: path,
+			issues = append(issues, Issue{Origin: "number", Code: "too_small", Minimum: new(float64(m.minimum)),
+				Inclusive: new(true), Path: path,
 				Message: "Too small: expected number to be >=" + strconv.FormatInt(m.minimum, 10)})
 		}
 	}
@@ -378,7 +388,8 @@ var scheduleMembers = []struct {
 	minimum int64
 }{
 	{name: "enabled", flag: true}, {name: "wakeOnDemand", flag: true}, {name: "skipTimerWhenNoActionableWork", flag: true},
-	{name: "intervalSec"}, {name: "maxConcurrentRuns", minimum: -maxSafeInt}, {name: "maxDailyRuns"}, {name: "maxDailyCostCents"}, {name: "maxFruitlessRuns"},
+	{name: "intervalSec"}, {name: "maxConcurrentRuns", minimum: -maxSafeInt}, {name: "maxDailyRuns"},
+	{name: "maxDailyCostCents"}, {name: "maxFruitlessRuns"},
 }
 
 // maxSafeInt is the largest integer that every client can represent.

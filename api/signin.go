@@ -112,7 +112,8 @@ func (rc *Request) BySession(token string) error {
 
 func sessionOpens(tx *ledger.Tx, hash string) (Holder, bool) {
 	s, ok := people.SessionByHash(tx, hash)
-	return Holder{Actor: ledger.Actor{Type: "user", ID: s.User}, Cred: ledger.Credential{Kind: "session", ID: s.ID}, Until: s.ExpiresAt},
+	return Holder{Actor: ledger.Actor{Type: "user", ID: s.User}, Cred: ledger.Credential{Kind: "session", ID: s.ID},
+			Until: s.ExpiresAt},
 		ok && people.SignsIn(tx) && s.Valid(core.TimeOf(time.Now()))
 }
 

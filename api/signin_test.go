@@ -27,9 +27,11 @@ import (
 
 func TestCookiesOfSessions(t *testing.T) {
 	h := apitest.Peopled(t)
-	a := h.Call("POST", "/api/auth/sign-up/email", `{"name":"Ann","email":"ANN@example.com ","password":"password of Ann"}`).Want(t, 200, `"ann@example.com"`)
+	a := h.Call("POST", "/api/auth/sign-up/email",
+		`{"name":"Ann","email":"ANN@example.com ","password":"password of Ann"}`).Want(t, 200, `"ann@example.com"`)
 	cookie, token, c := a.CookieOf(t)
-	if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure || c.Path != "/" || c.MaxAge != int(people.SessionAge/time.Second) || len(token) < 40 {
+	if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure || c.Path != "/" ||
+		c.MaxAge != int(people.SessionAge/time.Second) || len(token) < 40 {
 		t.Errorf("cookie %+v", c)
 	}
 	if strings.Contains(string(a.Body), token) {
@@ -37,9 +39,11 @@ func TestCookiesOfSessions(t *testing.T) {
 	}
 	h.Call("GET", "/api/auth/get-session", "", cookie).Want(t, 200, `"Ann"`)
 	for _, bad := range []string{"", "x", token + "x", strings.Repeat("a", 9000), token[1:]} {
-		h.Call("GET", "/api/auth/get-session", "", "Cookie: "+api.SessionCookie+"="+bad).Want(t, 401, "Board authentication required")
+		h.Call("GET", "/api/auth/get-session", "", "Cookie: "+api.SessionCookie+"="+bad).
+			Want(t, 401, "Board authentication required")
 	}
-	h.Call("GET", "/api/auth/get-session", "", cookie+"; "+api.SessionCookie+"="+token).Want(t, 401, "Board authentication required")
+	h.Call("GET", "/api/auth/get-session", "", cookie+"; "+api.SessionCookie+"="+token).
+		Want(t, 401, "Board authentication required")
 	// A bearer goes before the cookie; a wrong one is not made good by it.
 	h.Call("GET", "/api/auth/get-session", "", cookie, "Authorization: Bearer "+token).Want(t, 401, "did not verify")
 
@@ -52,7 +56,8 @@ func TestCookiesOfSessions(t *testing.T) {
 
 	// Over TLS, and behind a proxy that encrypts, browsers keep it for TLS alone.
 	secure := func(h *apitest.Harness, more func(*http.Request)) bool {
-		r := httptest.NewRequest("POST", "/api/auth/sign-in/email", strings.NewReader(`{"email":"ann@example.com","password":"password of Ann"}`))
+		r := httptest.NewRequest("POST", "/api/auth/sign-in/email",
+			strings.NewReader(`{"email":"ann@example.com","password":"password of Ann"}`))
 		r.Host = "127.0.0.1:3100"
 		r.Header.Set("Content-Type", "application/json")
 		more(r)
@@ -74,7 +79,8 @@ func TestCookiesOfSessions(t *testing.T) {
 func TestSessionsExpire(t *testing.T) {
 	h := apitest.Peopled(t)
 	now := time.Now()
-	who := api.Holder{Actor: ledger.Actor{Type: "user", ID: api.NewID()}, Cred: ledger.Credential{Kind: "session", ID: api.NewID()}, Until: core.TimeOf(now.Add(-time.Millisecond))}
+	who := api.Holder{Actor: ledger.Actor{Type: "user", ID: api.NewID()}, Cred: ledger.Credential{Kind: "session",
+		ID: api.NewID()}, Until: core.TimeOf(now.Add(-time.Millisecond))}
 	h.Keys.Keep([32]byte{1}, who, h.Keys.Generation(), 0, now)
 	if _, ok := h.Keys.Find([32]byte{1}, 0, now); ok {
 		t.Error("a remembered session opens after its end")
@@ -122,7 +128,8 @@ func TestChangesBySessionComeFromOwnPages(t *testing.T) {
 			}
 		}
 	}
-	h.Call("GET", "/api/auth/get-session", "", ann, "Origin: http://evil.example").Want(t, 200, "") // browsers keep the answer from that page
+	h.Call("GET", "/api/auth/get-session", "", ann, "Origin: http://evil.example").
+		Want(t, 200, "") // browsers keep the answer from that page
 	key := h.Call("POST", "/api/board-api-keys", `{"name":"k"}`, ann, apitest.OwnOrigin).Want(t, 201, "").Field(t, "token")
 	h.Call("POST", "/api/companies", `{"name":"By key"}`, "Authorization: Bearer "+key).Want(t, 201, "")
 }
@@ -145,7 +152,8 @@ func TestSignUpAndSignInRefuse(t *testing.T) {
 			t.Errorf("sign-up with %.60s: %d %s, want %d", body, a.Status, a.Body, want)
 		}
 	}
-	for _, body := range []string{`{"email":"ann@example.com","password":"wrong"}`, `{"email":"nobody@example.com","password":"password of Ann"}`,
+	for _, body := range []string{`{"email":"ann@example.com","password":"wrong"}`,
+		`{"email":"nobody@example.com","password":"password of Ann"}`,
 		`{"email":"ann@example.com","password":"` + strings.Repeat("x", 4000) + `"}`} {
 		a := h.Call("POST", "/api/auth/sign-in/email", body).Want(t, 401, "INVALID_EMAIL_OR_PASSWORD")
 		if strings.Contains(a.Header.Get("Set-Cookie"), api.SessionCookie) {
@@ -153,8 +161,10 @@ func TestSignUpAndSignInRefuse(t *testing.T) {
 		}
 	}
 	local := apitest.NewHarness(t)
-	local.Call("POST", "/api/auth/sign-up/email", `{"name":"B","email":"b@example.com","password":"long enough"}`).Want(t, 409, "local_trusted")
-	local.Call("POST", "/api/auth/sign-in/email", `{"email":"b@example.com","password":"long enough"}`).Want(t, 409, "local_trusted")
+	local.Call("POST", "/api/auth/sign-up/email", `{"name":"B","email":"b@example.com","password":"long enough"}`).
+		Want(t, 409, "local_trusted")
+	local.Call("POST", "/api/auth/sign-in/email", `{"email":"b@example.com","password":"long enough"}`).
+		Want(t, 409, "local_trusted")
 	local.Call("POST", "/api/bootstrap/claim", `{}`).Want(t, 409, "Only a user who signed up can do this")
 }
 
@@ -171,7 +181,8 @@ func TestTooManySignIns(t *testing.T) {
 	if after := a.Header.Get("Retry-After"); after == "" || after == "0" {
 		t.Errorf("Retry-After %q", after)
 	}
-	in("other@example.com").Want(t, 429, "Too many requests. Please try again later.") // the source counts, whomever it tries
+	in("other@example.com").Want(t, 429,
+		"Too many requests. Please try again later.") // the source counts, whomever it tries
 	for i := 0; ; i++ {
 		a := h.Call("POST", "/api/cli-auth/challenges", `{"command":"flood"}`)
 		if a.Status == 429 {
@@ -198,7 +209,8 @@ func credentialsIn(t reflect.Type, seen map[reflect.Type]bool) (names []string) 
 	seen[t] = true
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if lower := strings.ToLower(name); strings.HasSuffix(lower, "token") && name != "publicShareToken" && name != "fencingToken" || strings.HasSuffix(lower, "claimsecret") || strings.HasSuffix(lower, "secretmaterial") {
+		if lower := strings.ToLower(name); strings.HasSuffix(lower, "token") && name != "publicShareToken" &&
+			name != "fencingToken" || strings.HasSuffix(lower, "claimsecret") || strings.HasSuffix(lower, "secretmaterial") {
 			names = append(names, name)
 		}
 		names = append(names, credentialsIn(t.Field(i).Type, seen)...)
@@ -216,7 +228,8 @@ func TestKeyManagementIsLimited(t *testing.T) {
 		"POST /api/companies/{companyId}/tools/{name}/versions/{version}/revoke": "a program, and no credential",
 		"POST /api/v1/mesh/nodes/{id}/revoke":                                    "a member goes, and no credential of a caller",
 	}
-	words := []string{"keys", "board-api-keys", "owner-keys", "tokens", "claim", "claim-api-key", "challenges", "invites", "invite-prompt", "revoke", "revoke-sessions", "revoke-current",
+	words := []string{"keys", "board-api-keys", "owner-keys", "tokens", "claim", "claim-api-key", "challenges", "invites",
+		"invite-prompt", "revoke", "revoke-sessions", "revoke-current",
 		"revoke-credentials", "change-password", "rotate", "rotate-secret"}
 	found := 0
 	for _, r := range apitest.NewHarness(t).Routes() {
@@ -356,7 +369,8 @@ func TestPasswordsAreKeptAsHashes(t *testing.T) {
 	if other == kept {
 		t.Error("the same password is kept the same way twice")
 	}
-	for password, want := range map[string]bool{"correct horse": true, "correct horse ": false, "": false, "Correct horse": false} {
+	for password, want := range map[string]bool{"correct horse": true, "correct horse ": false, "": false,
+		"Correct horse": false} {
 		if fits, err := h.Fits(t.Context(), password, kept); fits != want || err != nil {
 			t.Errorf("%q fits: %v %v", password, fits, err)
 		}
@@ -364,7 +378,8 @@ func TestPasswordsAreKeptAsHashes(t *testing.T) {
 	if fits, err := h.Fits(t.Context(), "anything", ""); fits || err != nil {
 		t.Errorf("nobody's password fits: %v %v", fits, err)
 	}
-	if _, err := h.Fits(t.Context(), "x", "$argon2id$v=19$m=9999999,t=2,p=1$AAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA"); err == nil {
+	if _, err := h.Fits(t.Context(), "x",
+		"$argon2id$v=19$m=9999999,t=2,p=1$AAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA"); err == nil {
 		t.Error("a kept hash that asks for ten gigabytes is tried")
 	}
 }
@@ -375,7 +390,8 @@ func FuzzParseHash(f *testing.F) {
 	f.Add("$argon2id$v=19$m=-1,t=1,p=1$$")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, ok := api.ParseHash(text)
-		if ok && (p.Memory > api.MaxHashMemory || p.Time > api.MaxHashTime || p.Threads > api.MaxHashThreads || p.Time == 0 || p.Threads == 0 || len(p.Salt) < 8 || len(p.Sum) < 16 || len(p.Sum) > 64) {
+		if ok && (p.Memory > api.MaxHashMemory || p.Time > api.MaxHashTime || p.Threads > api.MaxHashThreads || p.Time == 0 ||
+			p.Threads == 0 || len(p.Salt) < 8 || len(p.Sum) < 16 || len(p.Sum) > 64) {
 			t.Errorf("%q is read as %+v", text, p)
 		}
 	})
@@ -411,7 +427,8 @@ func TestClaimingFromElsewhereTakesTheCode(t *testing.T) {
 func TestTheModeChanges(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := h.Company("Acme")
-	key := "Authorization: Bearer " + h.Call("POST", "/api/board-api-keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+	key := "Authorization: Bearer " + h.Call("POST", "/api/board-api-keys", `{"name":"k"}`).Want(t, 201, "").
+		Field(t, "token")
 	h.Call("GET", "/api/companies/"+of, "", key).Want(t, 200, "")
 	h.Call("PUT", "/api/v1/mesh/auth", `{"mode":"open"}`).Want(t, 400, "mode")
 	h.Call("PUT", "/api/v1/mesh/auth", `{"mode":"authenticated"}`).Want(t, 200, "authenticated")
@@ -427,7 +444,8 @@ func TestTheModeChanges(t *testing.T) {
 
 	// From elsewhere nobody is served then, whatever they show.
 	r := httptest.NewRequest("GET", "/api/health", nil)
-	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 3100}))
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1),
+		Port: 3100}))
 	r.Host = "127.0.0.1:3100"
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -512,7 +530,8 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	t.Parallel()
 	h := apitest.Peopled(t)
 	ann := h.Admin()
-	of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`, ann, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id"))
+	of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`, ann, apitest.OwnOrigin).Want(t, 201, "").
+		Field(t, "id"))
 	bob, _ := h.Join(of, ann, "Bob", people.RoleViewer)
 	eve, id := h.Join(of, ann, "Eve", people.RoleViewer)
 	at := h.Serve()
@@ -540,7 +559,8 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	members := h.Call("GET", "/api/companies/"+string(of)+"/members", "", ann).Decode(t).(map[string]any)["members"].([]any)
 	for _, m := range members {
 		if m := m.(map[string]any); m["principalId"] == id {
-			h.Call("POST", "/api/companies/"+string(of)+"/members/"+m["id"].(string)+"/archive", `{}`, ann, apitest.OwnOrigin).Want(t, 200, "")
+			h.Call("POST", "/api/companies/"+string(of)+"/members/"+m["id"].(string)+"/archive", `{}`, ann, apitest.OwnOrigin).
+				Want(t, 200, "")
 		}
 	}
 	for what, over := range map[string]<-chan error{"signed out": signedOut, "taken out": takenOut} {
@@ -561,7 +581,8 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 // answers, and commands carry hashes.
 func TestPasswordsAndSessionsAreKeptNowhere(t *testing.T) {
 	h := apitest.Peopled(t)
-	secrets := map[string]string{"password": "canary-password-1", "new password": "canary-password-2", "wrong password": "canary-password-3", "code": "CANARYCODE"}
+	secrets := map[string]string{"password": "canary-password-1", "new password": "canary-password-2",
+		"wrong password": "canary-password-3", "code": "CANARYCODE"}
 	h.Cfg.ClaimCode = secrets["code"]
 	var told []string // answers, without the cookie
 	say := func(method, path, body string, headers ...string) apitest.Answer {
@@ -575,25 +596,35 @@ func TestPasswordsAndSessionsAreKeptNowhere(t *testing.T) {
 		told = append(told, shown)
 		return a
 	}
-	up := say("POST", "/api/auth/sign-up/email", `{"name":"Ann","email":"ann@example.com","password":"canary-password-1"}`).Want(t, 200, "")
+	up := say("POST", "/api/auth/sign-up/email",
+		`{"name":"Ann","email":"ann@example.com","password":"canary-password-1"}`).Want(t, 200, "")
 	first, token, _ := up.CookieOf(t)
 	secrets["session"] = token
-	in := say("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"canary-password-1"}`, "Idempotency-Key: k").Want(t, 200, "")
+	in := say("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"canary-password-1"}`,
+		"Idempotency-Key: k").Want(t, 200, "")
 	_, secrets["second session"], _ = in.CookieOf(t)
-	say("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"canary-password-3"}`).Want(t, 401, `"code":"INVALID_EMAIL_OR_PASSWORD"`)
-	say("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"canary-password-1","surplus":{"a":`).Want(t, 400, "Malformed JSON")
+	say("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"canary-password-3"}`).
+		Want(t, 401, `"code":"INVALID_EMAIL_OR_PASSWORD"`)
+	say("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"canary-password-1","surplus":{"a":`).
+		Want(t, 400, "Malformed JSON")
 	say("POST", "/api/auth/sign-in/email", `{"email":1,"password":["canary-password-1"]}`).Want(t, 400, `"path":["email"]`)
-	say("POST", "/api/auth/sign-up/email", `{"name":"Ann","email":"ann@example.com","password":"canary-password-2"}`).Want(t, 422, `"code":"USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL"`)
+	say("POST", "/api/auth/sign-up/email", `{"name":"Ann","email":"ann@example.com","password":"canary-password-2"}`).
+		Want(t, 422, `"code":"USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL"`)
 	say("POST", "/api/bootstrap/claim", `{"code":"CANARYCODE"}`, first, apitest.OwnOrigin).Want(t, 200, "")
-	say("POST", "/api/auth/change-password", `{"currentPassword":"canary-password-3","newPassword":"canary-password-2"}`, first, apitest.OwnOrigin).Want(t, 400, `"code":"INVALID_PASSWORD"`)
+	say("POST", "/api/auth/change-password", `{"currentPassword":"canary-password-3","newPassword":"canary-password-2"}`,
+		first, apitest.OwnOrigin).Want(t, 400, `"code":"INVALID_PASSWORD"`)
 	h.Node.SetFail(errors.New("canary-free failure"))
-	say("POST", "/api/auth/change-password", `{"currentPassword":"canary-password-1","newPassword":"canary-password-2"}`, first, apitest.OwnOrigin).Want(t, 500, "Internal server error")
+	say("POST", "/api/auth/change-password", `{"currentPassword":"canary-password-1","newPassword":"canary-password-2"}`,
+		first, apitest.OwnOrigin).Want(t, 500, "Internal server error")
 	h.Node.SetFail(nil)
-	say("POST", "/api/auth/change-password", `{"currentPassword":"canary-password-1","newPassword":"canary-password-2"}`, first, apitest.OwnOrigin).Want(t, 200, "")
-	for _, path := range []string{"/api/auth/get-session", "/api/cli-auth/me", "/api/auth/profile", "/api/admin/users", "/api/v1/mesh/ledger/entries", "/api/v1/mesh/members", "/metrics"} {
+	say("POST", "/api/auth/change-password", `{"currentPassword":"canary-password-1","newPassword":"canary-password-2"}`,
+		first, apitest.OwnOrigin).Want(t, 200, "")
+	for _, path := range []string{"/api/auth/get-session", "/api/cli-auth/me", "/api/auth/profile", "/api/admin/users",
+		"/api/v1/mesh/ledger/entries", "/api/v1/mesh/members", "/metrics"} {
 		say("GET", path, "", first)
 	}
-	say("GET", "/api/auth/get-session", "", "Cookie: "+api.SessionCookie+"="+secrets["second session"]).Want(t, 401, "Board authentication required") // the password changed
+	say("GET", "/api/auth/get-session", "", "Cookie: "+api.SessionCookie+"="+secrets["second session"]).
+		Want(t, 401, "Board authentication required") // the password changed
 	say("GET", "/api/auth/get-session?token="+secrets["second session"], "").Want(t, 401, "Board authentication required")
 	delete(secrets, "query")
 	var rows strings.Builder
@@ -620,7 +651,8 @@ func TestPasswordsAndSessionsAreKeptNowhere(t *testing.T) {
 		rows.Write(batch)
 	}
 	for what, secret := range secrets {
-		for where, text := range map[string]string{"rows and commands": rows.String(), "log": h.Log.String(), "answers": strings.Join(told, "\n")} {
+		for where, text := range map[string]string{"rows and commands": rows.String(), "log": h.Log.String(),
+			"answers": strings.Join(told, "\n")} {
 			if i := strings.Index(text, secret); i >= 0 {
 				t.Errorf("the %s is in the %s: …%q", what, where, text[max(0, i-80):i])
 			}
@@ -639,7 +671,8 @@ func TestAPasswordThatWasChangedOnAnotherNodeOpensHere(t *testing.T) {
 		return h.Call("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"`+password+`"}`)
 	}
 	change := func(from, to string) apitest.Answer {
-		return h.Call("POST", "/api/auth/change-password", `{"currentPassword":"`+from+`","newPassword":"`+to+`"}`, cookie, apitest.OwnOrigin)
+		return h.Call("POST", "/api/auth/change-password", `{"currentPassword":"`+from+`","newPassword":"`+to+`"}`, cookie,
+			apitest.OwnOrigin)
 	}
 	h.Node.Late = func() { change(was, now).Want(t, 200, "") }
 	signIn(now).Want(t, 200, "")
@@ -664,7 +697,8 @@ func TestASecretThatWasMadeOnAnotherNodeOpensHere(t *testing.T) {
 		}
 	}
 	invited := func(token string) func() {
-		return elsewhere(ledger.Command{Kind: "invite.create", Company: of, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}, Credential: ledger.Credential{Kind: "local"},
+		return elsewhere(ledger.Command{Kind: "invite.create", Company: of, Actor: ledger.Actor{Type: "user",
+			ID: api.LocalBoard}, Credential: ledger.Credential{Kind: "local"},
 			Payload: ledger.Marshal(people.CreateInvite{ID: api.NewID(), Hash: api.HashOf(token), Joins: "agent"})})
 	}
 	const joins = `{"requestType":"agent","agentName":"Ada","adapterType":"process"}`
@@ -675,8 +709,10 @@ func TestASecretThatWasMadeOnAnotherNodeOpensHere(t *testing.T) {
 	h.Node.Late = invited("three")
 	h.Call("GET", "/api/invites/three/onboarding.txt", "").Want(t, 200, "Acme")
 	id := api.NewID()
-	h.Node.Late = elsewhere(ledger.Command{Kind: "cli_auth.open", Actor: ledger.Actor{Type: "system", ID: "cli-auth"}, Credential: ledger.Credential{Kind: "node", ID: string(h.Node.Keys.ID())},
-		Payload: ledger.Marshal(people.OpenChallenge{ID: id, Hash: api.HashOf("shown"), KeyHash: api.HashOf("key"), Command: "selvage", Access: "board"})})
+	h.Node.Late = elsewhere(ledger.Command{Kind: "cli_auth.open", Actor: ledger.Actor{Type: "system", ID: "cli-auth"},
+		Credential: ledger.Credential{Kind: "node", ID: string(h.Node.Keys.ID())},
+		Payload: ledger.Marshal(people.OpenChallenge{ID: id, Hash: api.HashOf("shown"), KeyHash: api.HashOf("key"),
+			Command: "selvage", Access: "board"})})
 	h.Call("GET", "/api/cli-auth/challenges/"+id+"?token=shown", "").Want(t, 200, `"pending"`)
 	h.Node.SetFail(errors.New("no quorum"))
 	h.Call("POST", "/api/invites/none/accept", joins).Want(t, 404, "Invite not found")

@@ -54,18 +54,34 @@ func TestFloodOfBytes(t *testing.T) {
 	const host = "Host: 127.0.0.1\r\n"
 	post := "POST /api/companies/" + string(of) + "/issues HTTP/1.1\r\n" + host + "Content-Type: application/json\r\n"
 	for _, odd := range []string{
-		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "\x00\x00\x00\x00", "\r\n\r\n\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n" + host + "\r\n", "GET /\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-		"GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET / HTTP/1.1\r\n" + host + "No colon\r\n\r\n", "GET / HTTP/1.1\r\n" + host + "X: a\x00b\r\n\r\n", "GET / HTTP/1.1\r\n" + host + " X: folded\r\n\r\n",
-		"GET /\x00 HTTP/1.1\r\n" + host + "\r\n", "GET /\x7f HTTP/1.1\r\n" + host + "\r\n", "GET http://evil.example/ HTTP/1.1\r\n" + host + "\r\n", "CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n",
-		"GET / HTTP/1.1\r\n" + host + "X: " + strings.Repeat("a", 1<<20) + "\r\n\r\n", "GET / HTTP/1.1\r\n" + host + strings.Repeat("X-A: b\r\n", 40_000) + "\r\n", "GET /" + strings.Repeat("a", 1<<20) + " HTTP/1.1\r\n" + host + "\r\n",
-		post + "Transfer-Encoding: chunked\r\n\r\nZZZ\r\nnot a chunk\r\n0\r\n\r\n", post + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n{}", post + "Transfer-Encoding: chunked\r\n\r\n-1\r\n{}\r\n0\r\n\r\n",
-		post + "Transfer-Encoding: chunked\r\n\r\n2;" + strings.Repeat("x", 100_000) + "\r\n{}\r\n0\r\n\r\n", post + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + strings.Repeat("T: x\r\n", 50_000) + "\r\n",
-		post + "Transfer-Encoding: gzip, chunked\r\n\r\n", post + "Transfer-Encoding: nonsense\r\n\r\n", post + "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n", post + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", post + "Content-Length: -1\r\n\r\n",
-		post + "Content-Length: 99999999999999999999\r\n\r\n", post + "Content-Length: 9999999999\r\n\r\n{}", post + "Content-Length: 0x10\r\n\r\n{}", post + "Content-Length: 10\r\nExpect: 100-continue\r\n\r\n", post + "Content-Length: 2\r\nExpect: miracles\r\n\r\n{}",
-		post + "Content-Length: 100\r\n\r\n{\"title\":", post + "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\nContent-Length: 2\r\n\r\n{}",
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "\x00\x00\x00\x00", "\r\n\r\n\r\n\r\n", "GET\r\n\r\n",
+		"GET / HTTP/9.9\r\n" + host + "\r\n", "GET /\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET / HTTP/1.1\r\n" + host +
+			"No colon\r\n\r\n", "GET / HTTP/1.1\r\n" + host + "X: a\x00b\r\n\r\n", "GET / HTTP/1.1\r\n" + host +
+			" X: folded\r\n\r\n",
+		"GET /\x00 HTTP/1.1\r\n" + host + "\r\n", "GET /\x7f HTTP/1.1\r\n" + host + "\r\n",
+		"GET http://evil.example/ HTTP/1.1\r\n" + host + "\r\n",
+		"CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n",
+		"GET / HTTP/1.1\r\n" + host + "X: " + strings.Repeat("a", 1<<20) + "\r\n\r\n", "GET / HTTP/1.1\r\n" + host +
+			strings.Repeat("X-A: b\r\n", 40_000) + "\r\n", "GET /" + strings.Repeat("a", 1<<20) + " HTTP/1.1\r\n" +
+			host + "\r\n",
+		post + "Transfer-Encoding: chunked\r\n\r\nZZZ\r\nnot a chunk\r\n0\r\n\r\n",
+		post + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n{}",
+		post + "Transfer-Encoding: chunked\r\n\r\n-1\r\n{}\r\n0\r\n\r\n",
+		post + "Transfer-Encoding: chunked\r\n\r\n2;" + strings.Repeat("x", 100_000) + "\r\n{}\r\n0\r\n\r\n",
+		post + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + strings.Repeat("T: x\r\n", 50_000) + "\r\n",
+		post + "Transfer-Encoding: gzip, chunked\r\n\r\n", post + "Transfer-Encoding: nonsense\r\n\r\n",
+		post + "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n",
+		post + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", post + "Content-Length: -1\r\n\r\n",
+		post + "Content-Length: 99999999999999999999\r\n\r\n", post + "Content-Length: 9999999999\r\n\r\n{}",
+		post + "Content-Length: 0x10\r\n\r\n{}", post + "Content-Length: 10\r\nExpect: 100-continue\r\n\r\n",
+		post + "Content-Length: 2\r\nExpect: miracles\r\n\r\n{}",
+		post + "Content-Length: 100\r\n\r\n{\"title\":",
+		post + "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\nContent-Length: 2\r\n\r\n{}",
 	} {
 		for _, status := range raw(t, addr, odd, 4) {
-			if status < 400 && status != 100 || status >= 500 && status != 501 && status != 503 && status != 505 { // those are the HTTP library's, and right
+			if status < 400 && status != 100 || status >= 500 && status != 501 && status != 503 &&
+				status != 505 { // those are the HTTP library's, and right
 				t.Errorf("%.120q was answered %d", odd, status)
 			}
 		}
@@ -73,7 +89,8 @@ func TestFloodOfBytes(t *testing.T) {
 	// Many requests at once on one connection: each has its answer, in order, up to
 	// the first that is none.
 	one := "GET /api/health HTTP/1.1\r\n" + host + "\r\n"
-	got := raw(t, addr, strings.Repeat(one, 200)+post+"Content-Length: 2\r\n\r\n{}"+one+"nonsense\r\n\r\n"+strings.Repeat(one, 50), 300)
+	got := raw(t, addr, strings.Repeat(one,
+		200)+post+"Content-Length: 2\r\n\r\n{}"+one+"nonsense\r\n\r\n"+strings.Repeat(one, 50), 300)
 	if len(got) != 203 || got[199] != 200 || got[200] != 400 || got[201] != 200 || got[202] != 400 {
 		t.Errorf("200 requests, a bad one, one and nonsense were answered %v", got)
 	}
@@ -89,7 +106,8 @@ func TestFloodOfConnections(t *testing.T) {
 	of := ledger.CompanyID(h.Company("Acme"))
 	s := h.ShortServe(most)
 	addr := s.Listener.Addr().String()
-	head := "POST /api/companies/" + string(of) + "/issues HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+	head := "POST /api/companies/" + string(of) +
+		"/issues HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 	var wg sync.WaitGroup
 	dawdle := func(begin, more string) {
 		c, err := net.Dial("tcp", addr)
@@ -199,7 +217,8 @@ func TestFloodOfStreamsThatNobodyReads(t *testing.T) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	body := `{"actorId":"x","action":"x.y","entityType":"x","entityId":"x","details":{"text":"` + strings.Repeat("a", size) + `"}}`
+	body := `{"actorId":"x","action":"x.y","entityType":"x","entityId":"x","details":{"text":"` +
+		strings.Repeat("a", size) + `"}}`
 	for range events {
 		h.Call("POST", "/api/companies/"+string(of)+"/activity", body).Want(t, 201, "")
 	}

@@ -19,12 +19,14 @@ func TestSpec_9_3_PermissionMatrix(t *testing.T) {
 	})
 	for _, admin := range []bool{true, false} {
 		for _, key := range []bool{true, false} {
-			who := map[bool]string{true: "an administrator", false: "an owner"}[admin] + map[bool]string{true: " by key", false: " by session"}[key]
+			who := map[bool]string{true: "an administrator", false: "an owner"}[admin] + map[bool]string{true: " by key",
+				false: " by session"}[key]
 			t.Run(who, func(t *testing.T) {
 				t.Parallel()
 				h := apitest.Peopled(t)
 				cookie := h.Admin()
-				of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`, cookie, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id"))
+				of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`, cookie, apitest.OwnOrigin).
+					Want(t, 201, "").Field(t, "id"))
 				outsider, _ := h.SignUp("Out")
 				viewer, _ := h.Join(of, cookie, "View", people.RoleViewer)
 				if !admin {
@@ -32,7 +34,8 @@ func TestSpec_9_3_PermissionMatrix(t *testing.T) {
 				}
 				board := []string{cookie, apitest.OwnOrigin}
 				if key {
-					board = []string{"Authorization: Bearer " + h.Call("POST", "/api/board-api-keys", `{"name":"k"}`, board...).Want(t, 201, "").Field(t, "token")}
+					board = []string{"Authorization: Bearer " + h.Call("POST", "/api/board-api-keys", `{"name":"k"}`, board...).
+						Want(t, 201, "").Field(t, "token")}
 				}
 				permissionMatrix(t, h, of, admin, board, []string{viewer, apitest.OwnOrigin}, []string{outsider, apitest.OwnOrigin})
 			})
@@ -42,10 +45,12 @@ func TestSpec_9_3_PermissionMatrix(t *testing.T) {
 
 // permissionMatrix asks as the board, which shows some headers, as an agent, and
 // as others, who may do nothing.
-func permissionMatrix(t *testing.T, h *apitest.Harness, of ledger.CompanyID, admin bool, board []string, others ...[]string) {
+func permissionMatrix(t *testing.T, h *apitest.Harness, of ledger.CompanyID, admin bool, board []string,
+	others ...[]string) {
 	asBoard := func(method, path, body string) apitest.Answer { return h.Call(method, path, body, board...) }
 	in := "/api/companies/" + string(of)
-	asBoard("PATCH", in, `{"requireBoardApprovalForNewAgents":true,"requireBoardApprovalForCeoStrategy":false}`).Want(t, 200, "")
+	asBoard("PATCH", in, `{"requireBoardApprovalForNewAgents":true,"requireBoardApprovalForCeoStrategy":false}`).
+		Want(t, 200, "")
 	hire := func(body string) string {
 		a := asBoard("POST", in+"/agent-hires", body).Want(t, 201, "")
 		approval := a.Decode(t).(map[string]any)["approval"].(map[string]any)["id"].(string)
@@ -55,8 +60,10 @@ func permissionMatrix(t *testing.T, h *apitest.Harness, of ledger.CompanyID, adm
 	boss := hire(`{"name":"Boss","role":"ceo"}`)
 	worker := hire(`{"name":"Worker","reportsTo":"` + boss + `"}`)
 	peer := hire(`{"name":"Peer"}`)
-	key := "Authorization: Bearer " + asBoard("POST", "/api/agents/"+boss+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
-	approval := asBoard("POST", in+"/approvals", `{"type":"request_board_approval","payload":{"title":"x"}}`).Want(t, 201, "").Field(t, "id")
+	key := "Authorization: Bearer " + asBoard("POST", "/api/agents/"+boss+"/keys", `{"name":"k"}`).Want(t, 201, "").
+		Field(t, "token")
+	approval := asBoard("POST", in+"/approvals", `{"type":"request_board_approval","payload":{"title":"x"}}`).
+		Want(t, 201, "").Field(t, "id")
 	made := func(who string) string {
 		return asBoard("POST", in+"/issues", `{"title":"Task of `+who+`"}`).Want(t, 201, "").Field(t, "id")
 	}
@@ -75,7 +82,8 @@ func permissionMatrix(t *testing.T, h *apitest.Harness, of ledger.CompanyID, adm
 		{"Create task", "POST", in + "/issues", `{"title":"A task of WHO"}`, 201, 201},
 		{"Update task", "PATCH", "/api/issues/" + made("the board"), `{"title":"Renamed"}`, 200, 200},
 		{"Force reassign task: free it", "POST", "/api/issues/" + made("somebody") + "/admin/force-release", ``, 200, 403},
-		{"Force reassign task: give one that nobody works on", "PATCH", "/api/issues/" + made("nobody"), `{"assigneeAgentId":"` + worker + `"}`, 200, 200},
+		{"Force reassign task: give one that nobody works on", "PATCH", "/api/issues/" + made("nobody"),
+			`{"assigneeAgentId":"` + worker + `"}`, 200, 200},
 		{"Approve requests", "POST", "/api/approvals/" + approval + "/approve", `{}`, 200, 403},
 		{"Report cost", "POST", in + "/cost-events", `{"agentId":"` + boss + `",` + cost, 201, 201},
 		{"Report cost of another", "POST", in + "/cost-events", `{"agentId":"` + peer + `",` + cost, 201, 403},
@@ -87,7 +95,8 @@ func permissionMatrix(t *testing.T, h *apitest.Harness, of ledger.CompanyID, adm
 			t.Errorf("%s by an agent: %d %.300s, want %d", c.row, a.Status, a.Body, c.agent)
 		}
 		for _, other := range others {
-			if a := h.Call(c.method, c.path, strings.ReplaceAll(c.body, "WHO", "nobody"), other...); a.Status != 403 && a.Status != 404 {
+			if a := h.Call(c.method, c.path, strings.ReplaceAll(c.body, "WHO", "nobody"), other...); a.Status != 403 &&
+				a.Status != 404 {
 				t.Errorf("%s by %s: %d %.300s, want a refusal", c.row, other[0], a.Status, a.Body)
 			}
 		}

@@ -95,8 +95,12 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 				patch("/api/issues/"+issue, `{"projectId":"`+project+`"}`)
 				return project + "/" + issue
 			}, false, nil},
-		{"cost_events(company_id, occurred_at)", "cost", func() string { return at(late) + "." + cost(late) }, func() string { return at(early) + "." + cost(early) }, false, nil},
-		{"cost_events(company_id, agent_id, occurred_at)", "cost-agent", func() string { return ada + "/" + at(late) + "." + cost(late) },
+		{"cost_events(company_id, occurred_at)", "cost", func() string { return at(late) + "." + cost(late) },
+			func() string { return at(early) + "." + cost(early) }, false, nil},
+		{"cost_events(company_id, agent_id, occurred_at)", "cost-agent", func() string {
+			return ada + "/" + at(late) + "." +
+				cost(late)
+		},
 			func() string { return ada + "/" + at(early) + "." + cost(early) }, false, nil},
 		{"heartbeat_runs(company_id, agent_id, started_at desc)", "run-agent", none,
 			func() string {
@@ -139,7 +143,8 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 			func() apitest.Answer {
 				return h.Call("POST", in+"/secrets", `{"name":"Two","key":"other","value":"canary-value"}`)
 			}},
-		{"company_secret_versions(secret_id, version) unique", "secret-version", func() string { return secret + "." + ledger.Order(1) },
+		{"company_secret_versions(secret_id, version) unique", "secret-version",
+			func() string { return secret + "." + ledger.Order(1) },
 			func() string {
 				post("/api/secrets/"+secret+"/rotate", `{"value":"canary-two"}`, 200)
 				return secret + "." + ledger.Order(2)
@@ -189,16 +194,24 @@ func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := ledger.CompanyID(h.Company("Acme"))
 	issue := h.IssueOf(of, "Survey")
-	ada := h.Call("POST", "/api/companies/"+string(of)+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
+	ada := h.Call("POST", "/api/companies/"+string(of)+"/agents",
+		`{"name":"Ada","role":"engineer","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
 	hash := strings.Repeat("ab", 32)
-	theFile := company.NewFile{Object: api.NewID(), Name: "a.txt", ContentType: "text/plain", Size: 1, SHA256: strings.Repeat("cd", 32), Nodes: []string{string(h.Node.Keys.ID())}}
+	theFile := company.NewFile{Object: api.NewID(), Name: "a.txt", ContentType: "text/plain", Size: 1,
+		SHA256: strings.Repeat("cd", 32), Nodes: []string{string(h.Node.Keys.ID())}}
 	named := func(id string) company.NewFile { f := theFile; f.ID = id; return f }
 	for _, c := range []struct {
 		what, kind string
 		row        func(id string) any
 	}{
-		{"agent key hash", "agent_key.create", func(id string) any { return people.CreateKey{ID: id, Agent: ada, Name: "k " + id, Hash: hash} }},
-		{"label name", "label.create", func(id string) any { return company.CreateLabel{ID: id, Name: "bug", Color: "#ff0000"} }},
+		{"agent key hash", "agent_key.create", func(id string) any {
+			return people.CreateKey{ID: id, Agent: ada, Name: "k " +
+				id, Hash: hash}
+		}},
+		{"label name", "label.create", func(id string) any {
+			return company.CreateLabel{ID: id, Name: "bug",
+				Color: "#ff0000"}
+		}},
 		{"secret name", "secret.create", func(id string) any {
 			return secret.SaveSecret{ID: id, Name: "ONE", Key: "k" + id, Sealed: make([]byte, 64)}
 		}},
@@ -209,7 +222,8 @@ func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 	} {
 		outcomes := []string{}
 		for range 2 {
-			r, err := h.Node.Submit(t.Context(), ledger.Command{Kind: c.kind, Company: of, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard},
+			r, err := h.Node.Submit(t.Context(), ledger.Command{Kind: c.kind, Company: of, Actor: ledger.Actor{Type: "user",
+				ID: api.LocalBoard},
 				Credential: ledger.Credential{Kind: "local"}, Payload: ledger.Marshal(c.row(api.NewID()))})
 			switch {
 			case err != nil:
@@ -225,10 +239,13 @@ func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 		}
 	}
 	// A version of a secret is added by its number: the same number twice is refused.
-	theSecret := h.Call("POST", "/api/companies/"+string(of)+"/secrets", `{"name":"TWO","value":"canary-value"}`).Want(t, 201, "").Field(t, "id")
+	theSecret := h.Call("POST", "/api/companies/"+string(of)+"/secrets", `{"name":"TWO","value":"canary-value"}`).
+		Want(t, 201, "").Field(t, "id")
 	for i, want := range []bool{true, false} {
-		r, err := h.Node.Submit(t.Context(), ledger.Command{Kind: "secret.rotate", Company: of, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard},
-			Credential: ledger.Credential{Kind: "local"}, Payload: ledger.Marshal(secret.RotateSecret{ID: theSecret, Version: 2, Sealed: make([]byte, 64)})})
+		r, err := h.Node.Submit(t.Context(), ledger.Command{Kind: "secret.rotate", Company: of,
+			Actor:      ledger.Actor{Type: "user", ID: api.LocalBoard},
+			Credential: ledger.Credential{Kind: "local"}, Payload: ledger.Marshal(secret.RotateSecret{ID: theSecret, Version: 2,
+				Sealed: make([]byte, 64)})})
 		if err != nil || (r.Refusal == nil) != want {
 			t.Errorf("version 2, time %d: %v %v", i+1, err, r.Refusal)
 		}
@@ -236,7 +253,8 @@ func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 	// Documents of an issue have one row a key: the second writer must say which revision it saw.
 	doc := "/api/issues/" + issue + "/documents/plan"
 	h.Call("PUT", doc, `{"title":"Plan","format":"markdown","body":"one"}`).Want(t, 201, "")
-	h.Call("PUT", doc, `{"title":"Plan","format":"markdown","body":"two"}`).Want(t, 409, "Document update requires baseRevisionId")
+	h.Call("PUT", doc, `{"title":"Plan","format":"markdown","body":"two"}`).
+		Want(t, 409, "Document update requires baseRevisionId")
 	// Companies whose names begin alike have prefixes of their own.
 	seen := map[string]bool{}
 	for range 4 {

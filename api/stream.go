@@ -31,7 +31,8 @@ func EventStream(rc *Request, comment string, start func(ctx context.Context, se
 // channel, after the comment, until the channel is closed, the reader goes away or is not
 // permitted any more. A comment line from time to time keeps the connection open. start runs
 // on a goroutine of its own until its context ends, and is waited for.
-func Events[T any](rc *Request, comment string, values <-chan T, start func(context.Context), encode func([]byte, T) ([]byte, error)) Response {
+func Events[T any](rc *Request, comment string, values <-chan T, start func(context.Context),
+	encode func([]byte, T) ([]byte, error)) Response {
 	s := rc.Server
 	return Response{Stream: func(w http.ResponseWriter, r *http.Request) error {
 		leave, err := s.Stream()

@@ -30,7 +30,8 @@ func TestATooLargeBodyIsRefusedInWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn.SetDeadline(time.Now().Add(time.Minute))
-		if _, err := fmt.Fprintf(conn, "POST /api/companies HTTP/1.1\r\nHost: 127.0.0.1:3100\r\nContent-Type: application/json\r\n%s", sent); err != nil {
+		if _, err := fmt.Fprintf(conn,
+			"POST /api/companies HTTP/1.1\r\nHost: 127.0.0.1:3100\r\nContent-Type: application/json\r\n%s", sent); err != nil {
 			t.Fatalf("%s: nobody read to the end: %v", name, err)
 		}
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -49,20 +49,26 @@ func newTown(h *apitest.Harness, name string) *town {
 	}
 	w.values["companies"] = w.of
 	h.Call("PATCH", in, `{"requireBoardApprovalForCeoStrategy":false}`).Want(t, 200, "")
-	w.agent = keep("agents", post(in+"/agents", `{"name":`+mark+`,"adapterType":"process","adapterConfig":{"command":"/bin/true","env":{"TOKEN":"`+canaryTown+`"}}}`, 201))
+	w.agent = keep("agents", post(in+"/agents",
+		`{"name":`+mark+`,"adapterType":"process","adapterConfig":{"command":"/bin/true","env":{"TOKEN":"`+canaryTown+`"}}}`, 201))
 	h.Call("PATCH", "/api/agents/"+w.agent, `{"title":`+mark+`}`).Want(t, 200, "")
 	w.values["a2a"] = w.agent
 	w.values["agents/config-revisions"] = apitest.FirstOf(t, h.Call("GET", "/api/agents/"+w.agent+"/config-revisions", ""))
 	key := post("/api/agents/"+w.agent+"/keys", `{"name":`+mark+`}`, 201)
 	w.token = key.Field(t, "token")
 	keep("agents/keys", key)
-	h.Call("PUT", "/api/agents/"+w.agent+"/instructions-bundle/file", `{"path":"AGENTS.md","content":`+mark+`}`).Want(t, 200, "")
-	keep("companies/model-providers", post(in+"/model-providers", `{"name":"`+canaryTown+`","kind":"anthropic","apiKey":"`+canaryTown+`"}`, 201))
+	h.Call("PUT", "/api/agents/"+w.agent+"/instructions-bundle/file", `{"path":"AGENTS.md","content":`+mark+`}`).
+		Want(t, 200, "")
+	keep("companies/model-providers",
+		post(in+"/model-providers", `{"name":"`+canaryTown+`","kind":"anthropic","apiKey":"`+canaryTown+`"}`, 201))
 	keep("goals", post(in+"/goals", `{"title":`+mark+`}`, 201))
 	project := keep("projects", post(in+"/projects", `{"name":`+mark+`,"env":{"TOKEN":"`+canaryTown+`"}}`, 201))
-	keep("projects/workspaces", post("/api/projects/"+project+"/workspaces", `{"name":`+mark+`,"cwd":"/srv/`+canaryTown+`"}`, 201))
-	ran := post("/api/projects/"+project+"/workspaces", `{"name":`+mark+`,"cwd":"`+t.TempDir()+`","runtimeConfig":{"workspaceRuntime":{"services":[{"name":`+mark+`,"command":"true"}]}}}`, 201).Field(t, "id")
-	w.values["workspace-operations"] = post("/api/projects/"+project+"/workspaces/"+ran+"/runtime-services/start", `{}`, 200).Decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)
+	keep("projects/workspaces", post("/api/projects/"+project+"/workspaces",
+		`{"name":`+mark+`,"cwd":"/srv/`+canaryTown+`"}`, 201))
+	ran := post("/api/projects/"+project+"/workspaces",
+		`{"name":`+mark+`,"cwd":"`+t.TempDir()+`","runtimeConfig":{"workspaceRuntime":{"services":[{"name":`+mark+`,"command":"true"}]}}}`, 201).Field(t, "id")
+	w.values["workspace-operations"] = post("/api/projects/"+project+"/workspaces/"+ran+"/runtime-services/start", `{}`,
+		200).Decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)
 	w.values["projects/workspaces/runtime-services"], w.values["projects/workspaces/runtime-commands"] = "start", "start"
 	if err := h.Node.Ledger.View(func(tx *ledger.Tx) error {
 		w.values["runtime-services"] = place.ServicesOf(tx, ledger.CompanyID(w.of), ran)[0].ID
@@ -70,7 +76,8 @@ func newTown(h *apitest.Harness, name string) *town {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	issue := keep("issues", post(in+"/issues", `{"title":`+mark+`,"status":"todo","assigneeAgentId":"`+w.agent+`","projectId":"`+project+`"}`, 201))
+	issue := keep("issues", post(in+"/issues",
+		`{"title":`+mark+`,"status":"todo","assigneeAgentId":"`+w.agent+`","projectId":"`+project+`"}`, 201))
 	w.values["companies/issues"], w.values["executions"] = issue, issue
 	on := "/api/issues/" + issue
 	comment := keep("issues/comments", post(on+"/comments", `{"body":`+mark+`}`, 201))
@@ -80,7 +87,8 @@ func newTown(h *apitest.Harness, name string) *town {
 	held := post(in+"/issues", `{"title":"Held"}`, 201).Field(t, "id")
 	post("/api/issues/"+held+"/tree-holds", `{"mode":"pause"}`, 200)
 	w.values["issues/tree-holds"] = apitest.FirstOf(t, h.Call("GET", "/api/issues/"+held+"/tree-holds", ""))
-	keep("issues/interactions", post(on+"/interactions", `{"kind":"request_confirmation","payload":{"version":1,"prompt":`+mark+`}}`, 201))
+	keep("issues/interactions", post(on+"/interactions",
+		`{"kind":"request_confirmation","payload":{"version":1,"prompt":`+mark+`}}`, 201))
 	keep("work-products", post(on+"/work-products", `{"type":"commit","provider":"git","title":`+mark+`}`, 201))
 	for _, text := range []string{"one", "two"} {
 		body := `{"title":` + mark + `,"format":"markdown","body":"` + text + ` ` + canaryTown + `"`
@@ -100,31 +108,39 @@ func newTown(h *apitest.Harness, name string) *town {
 	keep("labels", post(in+"/labels", `{"name":`+mark+`,"color":"#ff0000"}`, 201))
 	keep("secrets", post(in+"/secrets", `{"name":`+mark+`,"value":"`+canaryTown+`"}`, 201))
 	keep("companies/user-secret-definitions", post(in+"/user-secret-definitions", `{"key":`+mark+`,"name":`+mark+`}`, 201))
-	keep("companies/me/user-secrets", post(in+"/me/user-secrets", `{"definitionKey":`+mark+`,"value":"`+canaryTown+`"}`, 201))
+	keep("companies/me/user-secrets",
+		post(in+"/me/user-secrets", `{"definitionKey":`+mark+`,"value":"`+canaryTown+`"}`, 201))
 	keep("approvals", post(in+"/approvals", `{"type":"request_board_approval","payload":{"title":`+mark+`}}`, 201))
 	w.values["issues/approvals"] = w.values["approvals"]
 	post(on+"/approvals", `{"approvalId":"`+w.values["approvals"]+`"}`, 201)
 	routine := keep("routines", post(in+"/routines", `{"title":`+mark+`,"assigneeAgentId":"`+w.agent+`"}`, 201))
 	h.Call("PATCH", "/api/routines/"+routine, `{"description":`+mark+`}`).Want(t, 200, "")
 	w.values["routines/revisions"] = apitest.FirstOf(t, h.Call("GET", "/api/routines/"+routine+"/revisions", ""))
-	trigger := post("/api/routines/"+routine+"/triggers", `{"kind":"webhook","signingMode":"bearer","label":`+mark+`}`, 201).Decode(t).(map[string]any)["trigger"].(map[string]any)
-	w.values["routine-triggers"], w.values["routine-triggers/public"] = trigger["id"].(string), trigger["publicId"].(string)
+	trigger := post("/api/routines/"+routine+"/triggers", `{"kind":"webhook","signingMode":"bearer","label":`+mark+`}`,
+		201).Decode(t).(map[string]any)["trigger"].(map[string]any)
+	w.values["routine-triggers"], w.values["routine-triggers/public"] = trigger["id"].(string),
+		trigger["publicId"].(string)
 	keep("companies/folders", post(in+"/folders", `{"kind":"routine","name":`+mark+`}`, 201))
-	keep("companies/skills", post(in+"/skills", `{"name":`+mark+`,"description":`+mark+`,"markdown":"---\nname: `+canaryTown+`\ndescription: `+canaryTown+`\n---\nSay hi.\n"}`, 201))
+	keep("companies/skills", post(in+"/skills",
+		`{"name":`+mark+`,"description":`+mark+`,"markdown":"---\nname: `+canaryTown+`\ndescription: `+canaryTown+`\n---\nSay hi.\n"}`, 201))
 	post(in+"/inbox-dismissals", `{"itemKey":"approval:`+w.values["approvals"]+`"}`, 200)
 	w.values["companies/inbox-dismissals"] = "approval:" + w.values["approvals"]
 	invite := post(in+"/invites", `{"allowedJoinTypes":"both"}`, 201)
 	w.values["invites/revoke"], w.values["invites"] = invite.Field(t, "id"), invite.Field(t, "token")
-	join := h.Call("POST", "/api/invites/"+w.values["invites"]+"/accept", `{"requestType":"agent","agentName":`+mark+`,"adapterType":"http","agentDefaultsPayload":{"url":"http://127.0.0.1:9/`+canaryTown+`"}}`).Want(t, 202, "")
+	join := h.Call("POST", "/api/invites/"+w.values["invites"]+"/accept",
+		`{"requestType":"agent","agentName":`+mark+`,"adapterType":"http","agentDefaultsPayload":{"url":"http://127.0.0.1:9/`+canaryTown+`"}}`).Want(t, 202, "")
 	w.values["companies/join-requests"], w.values["join-requests"] = join.Field(t, "id"), join.Field(t, "id")
 	w.values["companies/members"] = h.Call("GET", in+"/members", "").Want(t, 200, "").Decode(t).(map[string]any)["members"].([]any)[0].(map[string]any)["id"].(string)
 	w.values["admin/users"] = api.LocalBoard
 	w.values["execution-workspaces/runtime-services"], w.values["execution-workspaces/runtime-commands"] = "start", "start"
-	keep("environments", post(in+"/environments", `{"name":`+mark+`,"driver":"ssh","config":{"host":"`+canaryTown+`","username":"x","remoteWorkspacePath":"/x"}}`, 201))
+	keep("environments", post(in+"/environments",
+		`{"name":`+mark+`,"driver":"ssh","config":{"host":"`+canaryTown+`","username":"x","remoteWorkspacePath":"/x"}}`, 201))
 	w.values["cli-auth/challenges"] = post("/api/cli-auth/challenges", `{"command":`+mark+`}`, 201).Field(t, "id")
-	w.values["companies/import/transfers"] = post("/api/companies/import/transfers", `{"totalBytes":1,"zipSha256":"`+company.PartName([]byte("x"))+`","partSizeBytes":1,"parts":[{"index":0,"byteSize":1,"sha256":"`+company.PartName([]byte("x"))+`"}]}`, 200).Field(t, "transferId")
+	w.values["companies/import/transfers"] = post("/api/companies/import/transfers",
+		`{"totalBytes":1,"zipSha256":"`+company.PartName([]byte("x"))+`","partSizeBytes":1,"parts":[{"index":0,"byteSize":1,"sha256":"`+company.PartName([]byte("x"))+`"}]}`, 200).Field(t, "transferId")
 	w.values["companies/import/transfers/parts"] = "0"
-	job := post("/api/companies/import?async=1", `{"source":{"type":"inline","files":{}},"target":{"mode":"new_company","newCompanyName":`+mark+`}}`, 202)
+	job := post("/api/companies/import?async=1",
+		`{"source":{"type":"inline","files":{}},"target":{"mode":"new_company","newCompanyName":`+mark+`}}`, 202)
 	h.JobEnd(t, job) // a second town's would be refused while it goes on
 	w.values["companies/import/jobs"] = job.Field(t, "jobId")
 	w.values["board-api-keys"] = post("/api/board-api-keys", `{"name":`+mark+`}`, 201).Field(t, "id")
@@ -132,7 +148,8 @@ func newTown(h *apitest.Harness, name string) *town {
 	post(in+"/budgets/policies", `{"scopeType":"agent","scopeId":"`+spender+`","windowKind":"lifetime","amount":1}`, 200)
 	post(in+"/cost-events", `{"agentId":"`+spender+`","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`, 201)
 	w.values["companies/budget-incidents"] = apitest.FirstOf(t, h.Call("GET", in+"/budget-incidents", ""))
-	w.run = h.Start(ledger.CompanyID(w.of), apitest.FirstOf(t, h.Call("GET", in+"/heartbeat-runs", ""))) // the assignment queued it
+	w.run = h.Start(ledger.CompanyID(w.of),
+		apitest.FirstOf(t, h.Call("GET", in+"/heartbeat-runs", ""))) // the assignment queued it
 	w.values["heartbeat-runs"] = w.run
 	if err := h.Node.Ledger.View(func(tx *ledger.Tx) error {
 		r, _ := entity.RunByID(tx, w.run)
@@ -151,24 +168,27 @@ func newTown(h *apitest.Harness, name string) *town {
 // samples are bodies whose rules no tag says, by method and pattern of the route.
 func (w *town) samples() map[string]string {
 	return map[string]string{
-		"POST /api/companies/{companyId}/approvals":               `{"type":"request_board_approval","payload":{"title":"x"}}`,
-		"POST /api/companies/{companyId}/issues":                  `{"title":"x","allowDuplicate":true}`,
-		"POST /api/issues/{id}/children":                          `{"title":"x","allowDuplicate":true}`,
-		"POST /api/companies/{companyId}/routines":                `{"title":"x"}`,
-		"POST /api/companies/{companyId}/me/user-secrets":         `{"definitionKey":"` + w.mark + `","value":"x"}`,
-		"POST /api/companies/{companyId}/environments":            `{"name":"x","driver":"ssh","config":{"host":"h","username":"x","remoteWorkspacePath":"/x"}}`,
-		"POST /api/companies/{companyId}/secrets":                 `{"name":"x","value":"x"}`,
-		"POST /api/projects/{id}/workspaces":                      `{"cwd":"/srv/x"}`,
-		"POST /api/secrets/{id}/rotate":                           `{"value":"x"}`,
-		"POST /api/issues/{id}/interactions":                      `{"kind":"request_confirmation","payload":{"version":1,"prompt":"x"}}`,
-		"POST /api/routines/{id}/triggers":                        `{"kind":"api"}`,
-		"PUT /api/issues/{id}/documents/{key}":                    `{"title":"x","format":"markdown","body":"x","baseRevisionId":"` + w.values["issues/documents/revisions"] + `"}`,
-		"POST /api/issues/{id}/approvals":                         `{"approvalId":"` + w.values["approvals"] + `"}`,
-		"POST /api/companies/{companyId}/cost-events":             `{"agentId":"` + w.agent + `","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`,
-		"POST /api/companies/{companyId}/skills":                  `{"name":"x","markdown":"---\nname: x\ndescription: x\n---\nx\n"}`,
-		"POST /api/companies/{companyId}/agents":                  `{"name":"x","adapterType":"process"}`,
-		"POST /api/companies/{companyId}/agent-hires":             `{"name":"x","adapterType":"process"}`,
-		"POST /api/issues/{id}/feedback-votes":                    `{"targetType":"issue_comment","targetId":"` + w.values["issues/comments"] + `","vote":"up"}`,
+		"POST /api/companies/{companyId}/approvals":       `{"type":"request_board_approval","payload":{"title":"x"}}`,
+		"POST /api/companies/{companyId}/issues":          `{"title":"x","allowDuplicate":true}`,
+		"POST /api/issues/{id}/children":                  `{"title":"x","allowDuplicate":true}`,
+		"POST /api/companies/{companyId}/routines":        `{"title":"x"}`,
+		"POST /api/companies/{companyId}/me/user-secrets": `{"definitionKey":"` + w.mark + `","value":"x"}`,
+		"POST /api/companies/{companyId}/environments":    `{"name":"x","driver":"ssh","config":{"host":"h","username":"x","remoteWorkspacePath":"/x"}}`,
+		"POST /api/companies/{companyId}/secrets":         `{"name":"x","value":"x"}`,
+		"POST /api/projects/{id}/workspaces":              `{"cwd":"/srv/x"}`,
+		"POST /api/secrets/{id}/rotate":                   `{"value":"x"}`,
+		"POST /api/issues/{id}/interactions":              `{"kind":"request_confirmation","payload":{"version":1,"prompt":"x"}}`,
+		"POST /api/routines/{id}/triggers":                `{"kind":"api"}`,
+		"PUT /api/issues/{id}/documents/{key}": `{"title":"x","format":"markdown","body":"x","baseRevisionId":"` +
+			w.values["issues/documents/revisions"] + `"}`,
+		"POST /api/issues/{id}/approvals": `{"approvalId":"` + w.values["approvals"] + `"}`,
+		"POST /api/companies/{companyId}/cost-events": `{"agentId":"` + w.agent +
+			`","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`,
+		"POST /api/companies/{companyId}/skills":      `{"name":"x","markdown":"---\nname: x\ndescription: x\n---\nx\n"}`,
+		"POST /api/companies/{companyId}/agents":      `{"name":"x","adapterType":"process"}`,
+		"POST /api/companies/{companyId}/agent-hires": `{"name":"x","adapterType":"process"}`,
+		"POST /api/issues/{id}/feedback-votes": `{"targetType":"issue_comment","targetId":"` +
+			w.values["issues/comments"] + `","vote":"up"}`,
 		"POST /api/companies/{companyId}/inbox-dismissals":        `{"itemKey":"approval:` + w.values["approvals"] + `"}`,
 		"POST /api/invites/{token}/accept":                        `{"requestType":"agent","agentName":"x","adapterType":"http"}`,
 		"PATCH /api/companies/{companyId}/skills/{skillId}/files": `{"path":"SKILL.md","content":"---\nname: x\ndescription: x\n---\nx\n"}`,
@@ -272,7 +292,8 @@ func (w *town) decided() string {
 		w.h.T.Fatal(err)
 	}
 	node := string(w.h.Node.Keys.ID())
-	r := w.h.SubmitAs(ledger.Actor{Type: "node", ID: node}, ledger.Credential{Kind: "node", ID: node}, govern.KindRecord, of, govern.Record{Decisions: []govern.Decision{d}})
+	r := w.h.SubmitAs(ledger.Actor{Type: "node", ID: node}, ledger.Credential{Kind: "node", ID: node}, govern.KindRecord,
+		of, govern.Record{Decisions: []govern.Decision{d}})
 	return strconv.FormatUint(r.Height, 10)
 }
 

@@ -61,10 +61,13 @@ func (s *Server) trace(rc *Request, w http.ResponseWriter, began time.Time) {
 		status = rec.status
 	}
 	took := time.Since(began)
-	s.Log.Info("tool called", "request", rc.ID, "tool", tool, "agent", rc.Actor.ID, "run", rc.Run, "method", rc.HTTP.Method, "path", pathOf(rc.HTTP),
+	s.Log.Info("tool called", "request", rc.ID, "tool", tool, "agent", rc.Actor.ID, "run", rc.Run, "method",
+		rc.HTTP.Method, "path", pathOf(rc.HTTP),
 		"status", status, "took", took)
-	s.Traces.Add(traced{tracer{rc.Actor, rc.Credential, rc.Company, rc.Run}, skill.ToolCall{Tool: tool, Method: rc.HTTP.Method,
-		Path: Cut(withoutTokens(rc.HTTP.URL.Path), tracedPaths), Status: status, At: core.TimeOf(began), Took: took.Milliseconds()}})
+	s.Traces.Add(traced{tracer{rc.Actor, rc.Credential, rc.Company, rc.Run},
+		skill.ToolCall{Tool: tool, Method: rc.HTTP.Method,
+			Path: Cut(withoutTokens(rc.HTTP.URL.Path), tracedPaths), Status: status, At: core.TimeOf(began),
+			Took: took.Milliseconds()}})
 }
 
 func (t *traces) Add(c traced) {
@@ -102,7 +105,8 @@ func (t *traces) Take() []ledger.Command {
 			n := min(len(all), skill.MaxTracedCalls)
 			p := skill.TraceTools{Calls: all[:n], Omitted: left}
 			all = all[n:]
-			cmd := ledger.Command{Kind: skill.KindToolTrace, Company: by.Company, Actor: by.Actor, Credential: by.credential, Run: by.Run, Payload: ledger.Marshal(p)}
+			cmd := ledger.Command{Kind: skill.KindToolTrace, Company: by.Company, Actor: by.Actor, Credential: by.credential,
+				Run: by.Run, Payload: ledger.Marshal(p)}
 			rand.Read(cmd.Salt[:])
 			out = append(out, cmd)
 		}

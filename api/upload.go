@@ -171,7 +171,8 @@ func FormError(err error, tooLarge string) error {
 // boundary, but the same file.
 func (rc *Request) streamed(up Upload) {
 	rc.HasBody = true
-	rc.Body = fmt.Appendf(nil, "%q %q %s %d %q", up.File.Name, up.File.ContentType, up.File.SHA256, up.File.Size, up.Fields)
+	rc.Body = fmt.Appendf(nil, "%q %q %s %d %q", up.File.Name, up.File.ContentType, up.File.SHA256,
+		up.File.Size, up.Fields)
 }
 
 // Spread copies the file to the nodes that should have it, before a row refers to it.
@@ -249,8 +250,9 @@ func fileType(header string) (string, error) {
 // inline are the types that a browser may display; others are downloaded. None of them runs
 // scripts: see [ServeFile].
 var inline = map[string]bool{
-	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/avif": true, "image/bmp": true, "image/svg+xml": true,
-	"text/plain": true, "text/markdown": true, "text/csv": true, "application/json": true, "application/pdf": true,
+	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/avif": true, "image/bmp": true,
+	"image/svg+xml": true,
+	"text/plain":    true, "text/markdown": true, "text/csv": true, "application/json": true, "application/pdf": true,
 	"audio/mpeg": true, "audio/ogg": true, "audio/wav": true, "video/mp4": true, "video/webm": true,
 }
 
@@ -299,7 +301,8 @@ func ServeFile(rc *Request, a file.Asset, ref company.BlobRef, download bool) (R
 			rc.Server.Log.Error("content broke off", "request", rc.ID, "sha256", a.SHA256, "error", in.err)
 			panic(http.ErrAbortHandler)
 		default:
-			for _, k := range []string{"Content-Length", "Content-Range", "Content-Type", "Content-Disposition", "Content-Security-Policy", "ETag", "Last-Modified", "Accept-Ranges", "Cache-Control"} {
+			for _, k := range []string{"Content-Length", "Content-Range", "Content-Type", "Content-Disposition",
+				"Content-Security-Policy", "ETag", "Last-Modified", "Accept-Ranges", "Cache-Control"} {
 				w.Header().Del(k)
 			}
 			return in.err
@@ -376,7 +379,8 @@ func disposition(how, name string) string {
 	if !ascii {
 		var b strings.Builder
 		for i := range len(name) {
-			if c := name[i]; c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' {
+			if c := name[i]; c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' ||
+				c == '-' || c == '_' {
 				b.WriteByte(c)
 			} else {
 				fmt.Fprintf(&b, "%%%02X", c)

@@ -54,7 +54,8 @@ func backup(ctx context.Context, b *bench) error {
 	}
 	save := func(name string) (time.Duration, error) {
 		began := time.Now()
-		_, err := b.tool(ctx, "snapshot", "save", file(name), "--to", strings.TrimSpace(string(public)), "--api", b.m.nodes[0].HTTP)
+		_, err := b.tool(ctx, "snapshot", "save", file(name), "--to", strings.TrimSpace(string(public)), "--api",
+			b.m.nodes[0].HTTP)
 		return time.Since(began), err
 	}
 	// Load documents until the state is as large as it is to be.
@@ -86,7 +87,8 @@ func backup(ctx context.Context, b *bench) error {
 			return 0, err
 		}
 		began := time.Now()
-		if out, err := exec.CommandContext(ctx, "sh", "-c", `cp -r "$0" "$1" && find "$1" -type f -exec sync {} +`, from, to).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "sh", "-c", `cp -r "$0" "$1" && find "$1" -type f -exec sync {} +`, from, to).
+			CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("copy: %w: %s", err, out)
 		}
 		return time.Since(began).Seconds(), os.RemoveAll(to)
@@ -117,7 +119,8 @@ func backup(ctx context.Context, b *bench) error {
 			return err
 		}
 		began := time.Now()
-		if _, err := b.tool(ctx, "snapshot", "restore", file("backup"), "--key", file("key"), "--dir", file("restored")); err != nil {
+		if _, err := b.tool(ctx, "snapshot", "restore", file("backup"), "--key", file("key"), "--dir",
+			file("restored")); err != nil {
 			return err
 		}
 		r := time.Since(began)
@@ -135,7 +138,8 @@ func backup(ctx context.Context, b *bench) error {
 		}
 	}
 	size := fmt.Sprintf("%.2f GB: ", float64(fileSize(file("backup")))/1e9)
-	row("cp -r and sync of the store that the state lies in", fmt.Sprintf("%.2f GB: ", float64(storeBytes)/1e9)+spread(stores.took, " s"), "")
+	row("cp -r and sync of the store that the state lies in",
+		fmt.Sprintf("%.2f GB: ", float64(storeBytes)/1e9)+spread(stores.took, " s"), "")
 	row("cp and sync of the backup", size+spread(files.took, " s"), "")
 	row("snapshot save; beside the copy of the store, of the backup", size+saved.String(), "≤ 2x")
 	row("snapshot restore; beside the same copies", size+restored.String(), "≤ 2x")
@@ -199,7 +203,8 @@ func (l *workload) documents(ctx context.Context, have, n int) error {
 		at := have + i
 		body := prose(rand.New(rand.NewPCG(uint64(at), 1)), documentBytes)
 		path := fmt.Sprintf("/api/issues/%s/documents/part-%d", l.issues[at%len(l.issues)], at/len(l.issues))
-		return l.m.call(ctx, w%3, "PUT", path, "", "", map[string]any{"title": fmt.Sprint("Part ", at), "format": "markdown", "body": body}, nil)
+		return l.m.call(ctx, w%3, "PUT", path, "", "", map[string]any{"title": fmt.Sprint("Part ", at), "format": "markdown",
+			"body": body}, nil)
 	})
 }
 

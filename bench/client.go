@@ -54,7 +54,8 @@ func (c *client) take(ctx context.Context) (*clientConn, error) {
 
 // do sends a request and returns its status and, when keep says so, its body. The
 // headers are lines with their ends.
-func (c *client) do(ctx context.Context, method, path, headers string, body []byte, keep bool) (status int, answer []byte, err error) {
+func (c *client) do(ctx context.Context, method, path, headers string, body []byte, keep bool) (status int,
+	answer []byte, err error) {
 	for {
 		conn, err := c.take(ctx)
 		if err != nil {

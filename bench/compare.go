@@ -85,12 +85,14 @@ func comparePart(ctx context.Context, b *bench) (err error) {
 	}
 	for _, k := range kinds {
 		row(k+", to the other binary", fmt.Sprintf("%s of %s", spread(ratios[k], "x"), spread(rates[1][k], "/s")), "≥ 0.97x")
-		row("CPU of all nodes for it, to the other's", fmt.Sprintf("%s of %s", spread(costs[k], "x"), spread(cpu[1][k], " µs")), "")
+		row("CPU of all nodes for it, to the other's", fmt.Sprintf("%s of %s", spread(costs[k], "x"),
+			spread(cpu[1][k], " µs")), "")
 	}
 	for i := range whole[0] {
 		whole[0][i] /= whole[1][i]
 	}
-	row("CPU of all nodes with what comes after, to the other's", fmt.Sprintf("%s of %s", spread(whole[0], "x"), spread(whole[1], " µs")), "")
+	row("CPU of all nodes with what comes after, to the other's", fmt.Sprintf("%s of %s", spread(whole[0], "x"),
+		spread(whole[1], " µs")), "")
 	return nil
 }
 
@@ -123,15 +125,18 @@ func (l *workload) turn(ctx context.Context, clients int) (rate, micros map[stri
 	}{
 		{"POST issue", func(ctx context.Context, w, i int) error {
 			var row struct{ ID string }
-			err := l.m.call(ctx, w%3, "POST", path, "", "", map[string]any{"title": fmt.Sprintf("Fix test number %d", i), "description": text, "status": "todo", "priority": "medium"}, &row)
+			err := l.m.call(ctx, w%3, "POST", path, "", "", map[string]any{"title": fmt.Sprintf("Fix test number %d", i),
+				"description": text, "status": "todo", "priority": "medium"}, &row)
 			made[i] = row.ID
 			return err
 		}},
 		{"PATCH issue", func(ctx context.Context, w, i int) error {
-			return l.m.call(ctx, w%3, "PATCH", "/api/issues/"+made[i], "", "", map[string]any{"title": fmt.Sprintf("Mend test number %d", i)}, nil)
+			return l.m.call(ctx, w%3, "PATCH", "/api/issues/"+made[i], "", "",
+				map[string]any{"title": fmt.Sprintf("Mend test number %d", i)}, nil)
 		}},
 		{"comment", func(ctx context.Context, w, i int) error {
-			return l.m.call(ctx, w%3, "POST", "/api/issues/"+made[i]+"/comments", "", "", map[string]any{"body": "Somebody has looked at it and found nothing yet."}, nil)
+			return l.m.call(ctx, w%3, "POST", "/api/issues/"+made[i]+"/comments", "", "",
+				map[string]any{"body": "Somebody has looked at it and found nothing yet."}, nil)
 		}},
 	} {
 		before, began := l.m.counters(), time.Now()

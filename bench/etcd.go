@@ -90,7 +90,8 @@ func startEtcd(ctx context.Context, dir string) (*etcd, error) {
 func (e *etcd) claim(round int) op {
 	return func(ctx context.Context, w, i int) error {
 		k := fmt.Sprintf("claim/%d/%d/%d/%d", e.start, round, w, i)
-		r, err := e.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(k), "=", 0)).Then(clientv3.OpPut(k, fmt.Sprint("agent", w))).Commit()
+		r, err := e.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(k), "=", 0)).
+			Then(clientv3.OpPut(k, fmt.Sprint("agent", w))).Commit()
 		if err == nil && !r.Succeeded {
 			return errConflict
 		}

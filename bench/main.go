@@ -64,7 +64,8 @@ var parts = []part{
 	{"idle", false, false, "size of the program, memory of a node at rest", idle},
 	{"agents", false, false, "what 10,000 idle agents cost", agents},
 	{"runs", false, false, "how soon a child starts, and whether a node keeps up with 1,000 runs a minute", runs},
-	{"resident", false, false, "memory of a node, normal and small, under 12 runs a second and a minute after", residentPart},
+	{"resident", false, false, "memory of a node, normal and small, under 12 runs a second and a minute after",
+		residentPart},
 	{"memory", false, false, "what agents remember: the index beside hnswlib, quality, 100,000 memories on three nodes, why", memoryPart},
 	{"compare", false, false, "writes of this binary beside those of another, in turns; needs -other", comparePart},
 	{"create", true, false, "POST issue", create},
@@ -117,10 +118,13 @@ func main() {
 	flag.IntVar(&c.Runs, "runs", 2600, "runs in part resident, for each size of a node")
 	flag.StringVar(&c.Sizes, "sizes", "normal small", "sizes of the nodes in part resident")
 	flag.StringVar(&c.Memory, "memory", "", "steps of part memory: vectors library quality hybrid mesh why (default: all)")
-	flag.StringVar(&c.Sets, "sets", "model lexical", "vectors in part memory: of a sentence model, and of the program's own")
+	flag.StringVar(&c.Sets, "sets", "model lexical",
+		"vectors in part memory: of a sentence model, and of the program's own")
 	flag.IntVar(&c.Sentences, "sentences", 100_000, "sentences that part memory measures with")
-	flag.DurationVar(&c.Embed, "embed", 0, "how long part memory has sentences embedded by a model; with fewer vectors than sentences it measures with those (default: until all are)")
-	flag.BoolVar(&c.Fill, "fill", false, "step mesh of part memory ends when it is filled; with the same -dir, the next run measures")
+	flag.DurationVar(&c.Embed, "embed", 0,
+		"how long part memory has sentences embedded by a model; with fewer vectors than sentences it measures with those (default: until all are)")
+	flag.BoolVar(&c.Fill, "fill", false,
+		"step mesh of part memory ends when it is filled; with the same -dir, the next run measures")
 	flag.StringVar(&c.Other, "other", "", "another selvage binary, an older one, for part compare")
 	flag.DurationVar(&c.Board, "board", 2*time.Minute, "how long part board has 50 events a second")
 	flag.BoolVar(&c.Etcd, "etcd", true, "measure etcd beside it")
@@ -184,7 +188,8 @@ func run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("machine: %s, %d cores, %s, %s\nat the beginning %s\n", cpuModel(), runtime.NumCPU(), memTotal(), kernel(), now)
+	fmt.Printf("machine: %s, %d cores, %s, %s\nat the beginning %s\n", cpuModel(), runtime.NumCPU(), memTotal(),
+		kernel(), now)
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	b := &bench{Config: c, fail: fail}
@@ -222,7 +227,8 @@ const fewIssues = 2_000
 // ready prepares what a part needs: the company with its agents and issues, and
 // the rival. Part create loads the issues itself.
 func (b *bench) ready(ctx context.Context, p part) (err error) {
-	if slices.Contains(alone, p.name) || p.name == "idle" || p.name == "agents" || p.name == "runs" || p.name == "starved" {
+	if slices.Contains(alone, p.name) || p.name == "idle" || p.name == "agents" || p.name == "runs" ||
+		p.name == "starved" {
 		return nil
 	}
 	if b.load == nil {

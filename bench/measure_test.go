@@ -16,12 +16,17 @@ func TestARunThatMeasuresNothingEnds(t *testing.T) {
 	}{
 		"no issue is left": {race, errExhausted},
 		"nothing succeeds": {func(ctx context.Context, b *bench) error {
-			b.row(ctx, "nothing", "", 2, func(context.Context, int, int) error { time.Sleep(time.Millisecond); return errConflict })
+			b.row(ctx, "nothing", "", 2, func(context.Context, int,
+				int) error {
+				time.Sleep(time.Millisecond)
+				return errConflict
+			})
 			return nil
 		}, nil},
 	} {
 		ctx, fail := context.WithCancelCause(t.Context())
-		b := &bench{Config: Config{Clients: 2, Rounds: 3, Seconds: 20 * time.Millisecond}, m: &mesh{}, load: &workload{fail: fail}, fail: fail}
+		b := &bench{Config: Config{Clients: 2, Rounds: 3, Seconds: 20 * time.Millisecond}, m: &mesh{},
+			load: &workload{fail: fail}, fail: fail}
 		if err := c.part(ctx, b); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

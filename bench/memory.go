@@ -113,7 +113,8 @@ func (r *recallBench) prepare(ctx context.Context) error {
 
 // ours runs benchmarks of the room on one core and returns their metrics.
 func (r *recallBench) ours(ctx context.Context, pattern string) (map[string]float64, error) {
-	cmd := exec.CommandContext(ctx, r.test, "-test.run", "^$", "-test.bench", "^Benchmark"+pattern+"$", "-test.benchtime", "1x", "-test.cpu", "1", "-test.timeout", "1h")
+	cmd := exec.CommandContext(ctx, r.test, "-test.run", "^$", "-test.bench", "^Benchmark"+pattern+"$", "-test.benchtime",
+		"1x", "-test.cpu", "1", "-test.timeout", "1h")
 	cmd.Env, cmd.Stderr = append(os.Environ(), "SELVAGE_BENCH="+r.folder), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -158,8 +159,10 @@ func (r *recallBench) vectors(ctx context.Context) error {
 		n := of("vectors")
 		what := fmt.Sprintf("%.0f vectors × 384 %s: ", n, setNames[set])
 		row(what+"build, one thread", fmt.Sprintf("%.0f/s; hnswlib %.0f/s", of("vectors/s"), theirBuild[0]), "≥ 2000/s")
-		row(what+"memory beside them", fmt.Sprintf("%.1f MB, vectors %.1f MB; per million %.0f MB and %.0f MB", of("MB-beside"), of("MB-vectors"), of("MB-beside")*1e6/n, of("MB-vectors")*1e6/n), "≤ 40 MB")
-		row(what+"saved graph", fmt.Sprintf("%.1f MB in %.2f s; per million %.0f MB", of("MB-file"), of("s-save"), of("MB-file")*1e6/n), "")
+		row(what+"memory beside them", fmt.Sprintf("%.1f MB, vectors %.1f MB; per million %.0f MB and %.0f MB",
+			of("MB-beside"), of("MB-vectors"), of("MB-beside")*1e6/n, of("MB-vectors")*1e6/n), "≤ 40 MB")
+		row(what+"saved graph", fmt.Sprintf("%.1f MB in %.2f s; per million %.0f MB", of("MB-file"), of("s-save"),
+			of("MB-file")*1e6/n), "")
 		if err := r.inTurns(ctx, set, what); err != nil {
 			return err
 		}
@@ -184,7 +187,8 @@ func (r *recallBench) inTurns(ctx context.Context, set, what string) error {
 		theirRecall, beam = t[1], t[2]
 		own, their, ratio = append(own, got[name+"queries/s"]), append(their, t[0]), append(ratio, got[name+"queries/s"]/t[0])
 	}
-	row(what+"recall@10 of an exact search", fmt.Sprintf("%.3f; hnswlib %.3f with a beam of %.0f", recall, theirRecall, beam), "≥ 0.95")
+	row(what+"recall@10 of an exact search", fmt.Sprintf("%.3f; hnswlib %.3f with a beam of %.0f", recall, theirRecall,
+		beam), "≥ 0.95")
 	row(what+"queries, one thread", spread(own, "/s"), "≥ 5000/s")
 	row(what+"hnswlib at that recall", spread(their, "/s"), "")
 	row(what+"ratio to hnswlib", spread(ratio, "x"), "≥ 0.5x, aim 1x")
@@ -217,7 +221,8 @@ func (r *recallBench) quality(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, set := range []struct{ name, what string }{{"lee", "50 news texts that people judged (Lee)"}, {"wordnet", "words ask for their definition (WordNet)"}} {
+	for _, set := range []struct{ name, what string }{{"lee", "50 news texts that people judged (Lee)"},
+		{"wordnet", "words ask for their definition (WordNet)"}} {
 		of := func(by string) float64 { return got["Quality/"+set.name+" "+by] }
 		row("nDCG@10, "+set.what, fmt.Sprintf("BM25 alone %.3f; selvage-lexical-1 %.3f, with BM25 %.3f; multilingual-e5-small %.3f, with BM25 %.3f",
 			of("words"), of("lexical"), of("words+lexical"), of("model"), of("words+model")), "stated")
@@ -231,20 +236,24 @@ func (r *recallBench) hybrid(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	row("search by words and vectors, the room alone", fmt.Sprintf("%.0f records, p50 %.2f ms, p95 %.2f ms", got["Hybrid records"], got["Hybrid µs-p50"]/1e3, got["Hybrid µs-p95"]/1e3), "p95 ≤ 10 ms")
+	row("search by words and vectors, the room alone", fmt.Sprintf("%.0f records, p50 %.2f ms, p95 %.2f ms",
+		got["Hybrid records"], got["Hybrid µs-p50"]/1e3, got["Hybrid µs-p95"]/1e3), "p95 ≤ 10 ms")
 	return nil
 }
 
 // why walks from entries of a chain of a million to their causes.
 func (r *recallBench) why(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkWhy$", "-benchtime", "1x", "-timeout", "1h", "./api/why")
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkWhy$", "-benchtime", "1x", "-timeout",
+		"1h", "./api/why")
 	cmd.Dir, cmd.Env, cmd.Stderr = "..", append(os.Environ(), "CGO_ENABLED=0", "SELVAGE_BENCH="+r.folder), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
 	got := measured(out)
-	row("GET why of an issue, a run, a comment and an entry", fmt.Sprintf("chain of %.0f entries, p50 %.2f ms, p95 %.2f ms", got["Why entries"], got["Why µs-p50"]/1e3, got["Why µs-p95"]/1e3), "p95 ≤ 20 ms")
+	row("GET why of an issue, a run, a comment and an entry",
+		fmt.Sprintf("chain of %.0f entries, p50 %.2f ms, p95 %.2f ms", got["Why entries"], got["Why µs-p50"]/1e3,
+			got["Why µs-p95"]/1e3), "p95 ≤ 20 ms")
 	return nil
 }
 
@@ -287,7 +296,8 @@ func (r *recallBench) mesh(ctx context.Context) (err error) {
 	row(fmt.Sprintf("memory of a node (RSS) with %d memories", c.count), mem, "")
 	for _, mode := range []string{"both", "words", "vectors"} {
 		got := measure(ctx, 1, r.Seconds, func(ctx context.Context, w, i int) error {
-			return m.call(ctx, i%3, "POST", "/api/v1/memory/search", "", "", map[string]any{"companyId": c.company, "query": questions[i%len(questions)], "by": mode, "limit": 10}, nil)
+			return m.call(ctx, i%3, "POST", "/api/v1/memory/search", "", "", map[string]any{"companyId": c.company,
+				"query": questions[i%len(questions)], "by": mode, "limit": 10}, nil)
 		})
 		if got.n() == 0 {
 			return fmt.Errorf("no search succeeded: %w", got.last)
@@ -296,7 +306,8 @@ func (r *recallBench) mesh(ctx context.Context) (err error) {
 		if mode == "both" {
 			want = "p95 ≤ 10 ms"
 		}
-		row(fmt.Sprintf("search %d memories over HTTP, %s", c.count, mode), fmt.Sprintf("p50 %s, p95 %s, p99 %s, %.0f/s", got.quantile(.5), got.quantile(.95), got.quantile(.99), got.rate()), want)
+		row(fmt.Sprintf("search %d memories over HTTP, %s", c.count, mode), fmt.Sprintf("p50 %s, p95 %s, p99 %s, %.0f/s",
+			got.quantile(.5), got.quantile(.95), got.quantile(.99), got.rate()), want)
 	}
 	if err := c.findable(ctx); err != nil {
 		return err
@@ -375,7 +386,8 @@ func (c *remembering) fill(ctx context.Context, texts []string, clients int) err
 	for w := range clients {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(texts) && errs[w] == nil; i = int(next.Add(1)) - 1 {
-				errs[w] = c.call(ctx, w%3, "POST", "/api/v1/memory", "", "", map[string]any{"companyId": c.company, "text": texts[i], "tags": []string{fmt.Sprint("t", i%50)}}, nil)
+				errs[w] = c.call(ctx, w%3, "POST", "/api/v1/memory", "", "", map[string]any{"companyId": c.company,
+					"text": texts[i], "tags": []string{fmt.Sprint("t", i%50)}}, nil)
 			}
 		})
 	}
@@ -385,7 +397,8 @@ func (c *remembering) fill(ctx context.Context, texts []string, clients int) err
 	}
 	c.count = len(texts)
 	took := time.Since(began)
-	row(fmt.Sprintf("POST memory, %d clients", clients), fmt.Sprintf("%.0f/s, %d memories", float64(missing)/took.Seconds(), missing), "")
+	row(fmt.Sprintf("POST memory, %d clients", clients), fmt.Sprintf("%.0f/s, %d memories",
+		float64(missing)/took.Seconds(), missing), "")
 	return nil
 }
 
@@ -395,7 +408,8 @@ func (c *remembering) indexed(ctx context.Context) error {
 	for node := range c.nodes {
 		for {
 			s, err := c.stats(ctx, node)
-			if err == nil && s.Building == nil && s.Indexed >= c.count && len(s.Models) > 0 && s.Models[0].Linked == s.Models[0].Vectors {
+			if err == nil && s.Building == nil && s.Indexed >= c.count && len(s.Models) > 0 &&
+				s.Models[0].Linked == s.Models[0].Vectors {
 				break
 			}
 			if time.Since(began) > recallWait {
@@ -414,7 +428,8 @@ func (c *remembering) findable(ctx context.Context) error {
 	for n := range recallTries {
 		word := fmt.Sprintf("quokka%dx%d", time.Now().UnixMilli(), n)
 		began := time.Now()
-		if err := c.call(ctx, n%3, "POST", "/api/v1/memory", "", "", map[string]any{"companyId": c.company, "text": "A " + word + " was seen"}, nil); err != nil {
+		if err := c.call(ctx, n%3, "POST", "/api/v1/memory", "", "", map[string]any{"companyId": c.company, "text": "A " +
+			word + " was seen"}, nil); err != nil {
 			return err
 		}
 		after := make([]time.Duration, len(c.nodes))
@@ -423,7 +438,8 @@ func (c *remembering) findable(ctx context.Context) error {
 			wg.Go(func() {
 				for after[node] == 0 && time.Since(began) < time.Minute {
 					var a struct{ Results []struct{} }
-					err := c.call(ctx, node, "POST", "/api/v1/memory/search", "", "", map[string]any{"companyId": c.company, "query": word, "by": "words"}, &a)
+					err := c.call(ctx, node, "POST", "/api/v1/memory/search", "", "", map[string]any{"companyId": c.company,
+						"query": word, "by": "words"}, &a)
 					if err == nil && len(a.Results) > 0 {
 						after[node] = time.Since(began)
 					}
@@ -437,7 +453,8 @@ func (c *remembering) findable(ctx context.Context) error {
 		took = append(took, slices.Max(after))
 	}
 	slices.Sort(took)
-	row("from adding a memory until every node finds it", fmt.Sprintf("p50 %s, worst of %d %s", took[len(took)/2].Round(time.Millisecond/10), len(took), took[len(took)-1].Round(time.Millisecond/10)), "≤ 200 ms")
+	row("from adding a memory until every node finds it", fmt.Sprintf("p50 %s, worst of %d %s",
+		took[len(took)/2].Round(time.Millisecond/10), len(took), took[len(took)-1].Round(time.Millisecond/10)), "≤ 200 ms")
 	c.count += recallTries
 	return nil
 }
@@ -470,7 +487,9 @@ func (c *remembering) idle(ctx context.Context) error {
 		}
 		time.Sleep(time.Second)
 	}
-	row("the mind's work on what was added", fmt.Sprintf("%d ticks of %.2f ms, longest %.2f ms, budget %.2f ms; %d pairs", s.Tick.Count, float64(s.Tick.MeanMicros)/1e3, float64(s.Tick.MaxMicros)/1e3, float64(s.Tick.BudgetMicros)/1e3, s.Loop.Linked), "within its budget")
+	row("the mind's work on what was added", fmt.Sprintf("%d ticks of %.2f ms, longest %.2f ms, budget %.2f ms; %d pairs",
+		s.Tick.Count, float64(s.Tick.MeanMicros)/1e3, float64(s.Tick.MaxMicros)/1e3, float64(s.Tick.BudgetMicros)/1e3,
+		s.Loop.Linked), "within its budget")
 	time.Sleep(5 * time.Second)
 	before := cpuMicros(c.nodes[leader].PID)
 	first, err := c.mind(ctx, leader)
@@ -484,7 +503,9 @@ func (c *remembering) idle(ctx context.Context) error {
 	}
 	used := (cpuMicros(c.nodes[leader].PID) - before) / float64(recallIdle.Microseconds())
 	ticks := last.Tick.Count - first.Tick.Count
-	row("idle cost of the tick at the leader", fmt.Sprintf("%d ticks in %s: %.2f %% of a core; the whole node %.1f %%", ticks, recallIdle, 100*float64(ticks*last.Tick.MeanMicros)/float64(recallIdle.Microseconds()), 100*used), "< 1 % of a core")
+	row("idle cost of the tick at the leader", fmt.Sprintf("%d ticks in %s: %.2f %% of a core; the whole node %.1f %%",
+		ticks, recallIdle, 100*float64(ticks*last.Tick.MeanMicros)/float64(recallIdle.Microseconds()), 100*used),
+		"< 1 % of a core")
 	return nil
 }
 

@@ -58,7 +58,8 @@ func startMeshAs(ctx context.Context, c Config, folder string, http1, mesh1 int,
 		Timeout:   30 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 0},
 	}}
-	args := []string{"up", "-n", "3", "--http-port", strconv.Itoa(http1), "--mesh-port", strconv.Itoa(mesh1), "--node-arg=--slots=64", "--node-arg=--log-level=warn"}
+	args := []string{"up", "-n", "3", "--http-port", strconv.Itoa(http1), "--mesh-port", strconv.Itoa(mesh1),
+		"--node-arg=--slots=64", "--node-arg=--log-level=warn"}
 	for _, arg := range more {
 		args = append(args, "--node-arg="+arg)
 	}
@@ -162,16 +163,19 @@ func (m *mesh) prepare(ctx context.Context, clients int) (*workload, error) {
 		w := worker{}
 		if err := m.call(ctx, i%3, "POST", "/api/companies/"+l.company+"/agents", "", "", map[string]any{
 			"name": fmt.Sprint("Claimer ", i), "role": "engineer", "adapterType": "process",
-			"adapterConfig": map[string]any{"command": "sleep", "args": []string{strconv.Itoa(sleeperSeconds)}, "timeoutSec": sleeperSeconds},
+			"adapterConfig": map[string]any{"command": "sleep", "args": []string{strconv.Itoa(sleeperSeconds)},
+				"timeoutSec": sleeperSeconds},
 		}, &row); err != nil {
 			return nil, err
 		}
 		w.id = row.ID
-		if err := m.call(ctx, i%3, "POST", "/api/agents/"+w.id+"/keys", "", "", map[string]any{"name": "bench"}, &row); err != nil {
+		if err := m.call(ctx, i%3, "POST", "/api/agents/"+w.id+"/keys", "", "", map[string]any{"name": "bench"},
+			&row); err != nil {
 			return nil, err
 		}
 		w.token = row.Token
-		if err := m.call(ctx, i%3, "POST", "/api/agents/"+w.id+"/heartbeat/invoke", "", "", map[string]any{}, &row); err != nil {
+		if err := m.call(ctx, i%3, "POST", "/api/agents/"+w.id+"/heartbeat/invoke", "", "", map[string]any{},
+			&row); err != nil {
 			return nil, err
 		}
 		w.run = row.ID
@@ -226,7 +230,8 @@ func (l *workload) fill(ctx context.Context, n, clients int) error {
 		return *err
 	}
 	took := time.Since(start)
-	fmt.Printf("# loaded %d issues over HTTP in %s (%.0f/s from %d clients)\n", n-have, took.Round(time.Second), float64(n-have)/took.Seconds(), clients)
+	fmt.Printf("# loaded %d issues over HTTP in %s (%.0f/s from %d clients)\n", n-have, took.Round(time.Second),
+		float64(n-have)/took.Seconds(), clients)
 	return nil
 }
 
@@ -352,7 +357,8 @@ func (m *mesh) failover(ctx context.Context, kills int, l *workload) error {
 		killed := time.Now()
 		for i := 0; ; i++ {
 			try, cancel := context.WithTimeout(ctx, 5*time.Second)
-			err := m.call(try, ask[i%2], "POST", "/api/companies/"+l.company+"/goals", "", "", map[string]any{"title": fmt.Sprint("still alive ", i)}, nil)
+			err := m.call(try, ask[i%2], "POST", "/api/companies/"+l.company+"/goals", "", "",
+				map[string]any{"title": fmt.Sprint("still alive ", i)}, nil)
 			cancel()
 			if err == nil {
 				break
@@ -377,7 +383,8 @@ func rowDurations(name string, d []time.Duration, want string) {
 		return
 	}
 	slices.Sort(d)
-	row(name, fmt.Sprintf("median %s, worst of %d %s", d[len(d)/2].Round(time.Millisecond), len(d), d[len(d)-1].Round(time.Millisecond)), want)
+	row(name, fmt.Sprintf("median %s, worst of %d %s", d[len(d)/2].Round(time.Millisecond), len(d),
+		d[len(d)-1].Round(time.Millisecond)), want)
 }
 
 // states is how each member looks from a node: alive, suspect, dead, left.

@@ -24,13 +24,16 @@ func (b *bench) round(ctx context.Context, clients int, d time.Duration, f op) t
 	r := measure(ctx, clients, d, f)
 	after := b.m.counters()
 	if r.n() == 0 && ctx.Err() == nil {
-		b.fail(fmt.Errorf("nothing succeeded in a round of %s: %d conflicts, %d errors (%v)", d, r.conflicts, r.errors, r.last))
+		b.fail(fmt.Errorf("nothing succeeded in a round of %s: %d conflicts, %d errors (%v)", d, r.conflicts,
+			r.errors, r.last))
 	}
-	return timed{r, per(after.cpuMicros-before.cpuMicros, r.n()), per(after.syncs-before.syncs, r.n()) / float64(len(b.m.nodes))}
+	return timed{r, per(after.cpuMicros-before.cpuMicros, r.n()),
+		per(after.syncs-before.syncs, r.n()) / float64(len(b.m.nodes))}
 }
 
 func (t timed) String() string {
-	s := fmt.Sprintf("%.0f/s, p50 %s, p95 %s, p99 %s, %.0f µs CPU of all nodes an operation", t.rate(), t.quantile(.5), t.quantile(.95), t.quantile(.99), t.cpuMicros)
+	s := fmt.Sprintf("%.0f/s, p50 %s, p95 %s, p99 %s, %.0f µs CPU of all nodes an operation", t.rate(), t.quantile(.5),
+		t.quantile(.95), t.quantile(.99), t.cpuMicros)
 	if t.syncs >= 0.005 {
 		s += fmt.Sprintf(", %.2f syncs a node", t.syncs)
 	}
@@ -51,7 +54,8 @@ func (b *bench) row(ctx context.Context, what, want string, clients int, f op) t
 
 // beside alternates rounds of ours and theirs and prints the medians and the
 // ratio. Without a rival it measures ours alone.
-func (b *bench) beside(ctx context.Context, what, whatTheirs, want string, clients, rounds int, ours op, theirs func(round int) op) {
+func (b *bench) beside(ctx context.Context, what, whatTheirs, want string, clients, rounds int, ours op,
+	theirs func(round int) op) {
 	var o, t, ratio, cpu []float64
 	for r := range rounds {
 		own := b.round(ctx, clients, b.Seconds, ours)
@@ -82,14 +86,16 @@ func create(ctx context.Context, b *bench) error {
 	err := b.load.fill(ctx, b.Issues, b.Clients)
 	took := time.Since(began)
 	after := b.m.counters()
-	row(fmt.Sprintf("POST issue, %d clients", b.Clients), fmt.Sprintf("%.0f/s, %.0f µs CPU of all nodes an operation, %d issues", float64(b.Issues)/took.Seconds(),
-		per(after.cpuMicros-before.cpuMicros, b.Issues), b.Issues), "≥ 2000/s")
+	row(fmt.Sprintf("POST issue, %d clients", b.Clients),
+		fmt.Sprintf("%.0f/s, %.0f µs CPU of all nodes an operation, %d issues", float64(b.Issues)/took.Seconds(),
+			per(after.cpuMicros-before.cpuMicros, b.Issues), b.Issues), "≥ 2000/s")
 	return err
 }
 
 // race alternates rounds of claims on both systems.
 func race(ctx context.Context, b *bench) error {
-	b.beside(ctx, "checkout", "etcd claim", "≥ 1x, aim 2x", b.Clients, b.Rounds, b.load.checkout, func(r int) op { return b.rival.claim(r) })
+	b.beside(ctx, "checkout", "etcd claim", "≥ 1x, aim 2x", b.Clients, b.Rounds, b.load.checkout,
+		func(r int) op { return b.rival.claim(r) })
 	return nil
 }
 
@@ -124,7 +130,8 @@ func one(ctx context.Context, b *bench) error {
 func reads(ctx context.Context, b *bench) error {
 	b.row(ctx, "GET issue, 8 clients", "≥ 5000/s, p95 ≤ 5 ms", 8, b.load.readSpread("default"))
 	b.row(ctx, fmt.Sprintf("GET issue, %d clients", b.Clients), "", b.Clients, b.load.readSpread("default"))
-	b.beside(ctx, "strong read of an issue", "etcd linearizable get", "≥ 0.7x", b.Clients, min(b.Rounds, 3), b.load.readSpread("strong"), func(int) op { return b.rival.get })
+	b.beside(ctx, "strong read of an issue", "etcd linearizable get", "≥ 0.7x", b.Clients, min(b.Rounds, 3),
+		b.load.readSpread("strong"), func(int) op { return b.rival.get })
 	return nil
 }
 
@@ -133,7 +140,8 @@ func lists(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.row(ctx, "list of 1,000 issues, one client", "p95 ≤ 25 ms, aim 10", 1, small.get("/api/companies/"+small.company+"/issues?limit=1000"))
+	b.row(ctx, "list of 1,000 issues, one client", "p95 ≤ 25 ms, aim 10", 1,
+		small.get("/api/companies/"+small.company+"/issues?limit=1000"))
 	b.row(ctx, "list of 500 issues, one client", "", 1, small.get("/api/companies/"+small.company+"/issues?limit=500"))
 	b.row(ctx, "list of 1,000 issues, 8 clients", "", 8, small.get("/api/companies/"+small.company+"/issues?limit=1000"))
 	b.row(ctx, "dashboard, 8 clients", "", 8, small.get("/api/companies/"+small.company+"/dashboard"))
@@ -146,10 +154,12 @@ func costs(ctx context.Context, b *bench) error {
 	cost := func(ctx context.Context, w, i int) error {
 		a := l.agents[w%len(l.agents)]
 		return l.m.call(ctx, w%3, "POST", "/api/companies/"+l.company+"/cost-events", a.token, a.run, map[string]any{
-			"agentId": a.id, "provider": "openai", "model": "gpt-5", "inputTokens": 1200, "outputTokens": 340, "costCents": 1, "occurredAt": time.Now().UTC().Format(time.RFC3339)}, nil)
+			"agentId": a.id, "provider": "openai", "model": "gpt-5", "inputTokens": 1200, "outputTokens": 340, "costCents": 1,
+			"occurredAt": time.Now().UTC().Format(time.RFC3339)}, nil)
 	}
 	// 5,000/s were asked for beside an etcd that made 6,200 claims a second.
-	b.beside(ctx, "cost event", "etcd claim", "≥ 0.8x: 5000/s beside 6200/s", b.Clients, b.Rounds, cost, func(r int) op { return b.rival.claim(2000 + r) })
+	b.beside(ctx, "cost event", "etcd claim", "≥ 0.8x: 5000/s beside 6200/s", b.Clients, b.Rounds, cost,
+		func(r int) op { return b.rival.claim(2000 + r) })
 	b.row(ctx, "cost event, 8 clients", "", 8, cost)
 	return nil
 }
@@ -160,14 +170,18 @@ func writes(ctx context.Context, b *bench) error {
 	l := b.load
 	var n atomic.Int64
 	issue := func() string { return l.issues[len(l.issues)-1-int(n.Add(1))%len(l.issues)] }
-	b.row(ctx, fmt.Sprintf("PATCH issue, %d clients", b.Clients), "as checkout", b.Clients, func(ctx context.Context, w, i int) error {
-		return l.m.call(ctx, w%3, "PATCH", "/api/issues/"+issue(), "", "", map[string]any{"title": fmt.Sprintf("Mend it at last, try %d of %d", i, w)}, nil)
-	})
+	b.row(ctx, fmt.Sprintf("PATCH issue, %d clients", b.Clients), "as checkout", b.Clients,
+		func(ctx context.Context, w, i int) error {
+			return l.m.call(ctx, w%3, "PATCH", "/api/issues/"+issue(), "", "",
+				map[string]any{"title": fmt.Sprintf("Mend it at last, try %d of %d", i, w)}, nil)
+		})
 	b.row(ctx, "PATCH issue, 8 clients", "", 8, func(ctx context.Context, w, i int) error {
-		return l.m.call(ctx, w%3, "PATCH", "/api/issues/"+issue(), "", "", map[string]any{"title": fmt.Sprintf("Mend it at last, try %d of %d again", i, w)}, nil)
+		return l.m.call(ctx, w%3, "PATCH", "/api/issues/"+issue(), "", "",
+			map[string]any{"title": fmt.Sprintf("Mend it at last, try %d of %d again", i, w)}, nil)
 	})
 	comment := func(ctx context.Context, w, i int) error {
-		return l.m.call(ctx, w%3, "POST", "/api/issues/"+issue()+"/comments", "", "", map[string]any{"body": fmt.Sprintf("Client %d has looked at it %d times and found nothing yet.", w, i)}, nil)
+		return l.m.call(ctx, w%3, "POST", "/api/issues/"+issue()+"/comments", "", "",
+			map[string]any{"body": fmt.Sprintf("Client %d has looked at it %d times and found nothing yet.", w, i)}, nil)
 	}
 	b.row(ctx, fmt.Sprintf("comment, %d clients", b.Clients), "", b.Clients, comment)
 	var wg sync.WaitGroup
@@ -186,7 +200,8 @@ func writes(ctx context.Context, b *bench) error {
 		})
 	}
 	wg.Wait()
-	row("64 comments at once on 64 issues", fmt.Sprintf("%d made, slowest %s", good.Load(), slices.Max(took).Round(time.Millisecond)), "64 made")
+	row("64 comments at once on 64 issues", fmt.Sprintf("%d made, slowest %s", good.Load(), slices.Max(took).
+		Round(time.Millisecond)), "64 made")
 	return nil
 }
 
@@ -201,7 +216,8 @@ func mcpCalls(ctx context.Context, b *bench) error {
 			Error json.RawMessage
 		}
 		err := l.m.call(ctx, 1, "POST", "/mcp", "", "", map[string]any{"jsonrpc": "2.0", "id": i, "method": "tools/call",
-			"params": map[string]any{"name": "paperclipGetIssue", "arguments": map[string]any{"issueId": l.issues[i%len(l.issues)]}}}, &answer)
+			"params": map[string]any{"name": "paperclipGetIssue",
+				"arguments": map[string]any{"issueId": l.issues[i%len(l.issues)]}}}, &answer)
 		if err == nil && (answer.Error != nil || answer.Result.IsError) {
 			err = fmt.Errorf("the tool failed: %s", answer.Error)
 		}
@@ -240,7 +256,8 @@ func crud(ctx context.Context, b *bench) error {
 		method := []string{"POST", "GET", "PATCH", "DELETE"}[kind]
 		switch kind {
 		case 0:
-			path, in = "/api/companies/"+small.company+"/issues", map[string]any{"title": fmt.Sprintf("Task %d of client %d", i, w)}
+			path, in = "/api/companies/"+small.company+"/issues",
+				map[string]any{"title": fmt.Sprintf("Task %d of client %d", i, w)}
 		case 1:
 			path += "?read=default"
 		case 2:
@@ -261,7 +278,8 @@ func crud(ctx context.Context, b *bench) error {
 	})
 	for k, name := range kinds {
 		t := &result{latencies: slices.Sorted(slices.Values(took[k])), wall: r.wall}
-		row("1,000 tasks, 8 clients: "+name, fmt.Sprintf("%.0f/s, p50 %s, p95 %s", t.rate(), t.quantile(.5), t.quantile(.95)), "p95 < 250 ms")
+		row("1,000 tasks, 8 clients: "+name, fmt.Sprintf("%.0f/s, p50 %s, p95 %s", t.rate(), t.quantile(.5), t.quantile(.95)),
+			"p95 < 250 ms")
 	}
 	if r.errors > 0 {
 		fmt.Printf("# %d errors, the last: %v\n", r.errors, r.last)
@@ -269,7 +287,8 @@ func crud(ctx context.Context, b *bench) error {
 	var acks []time.Duration
 	for range 20 {
 		began := time.Now()
-		if err := small.m.call(ctx, 0, "POST", "/api/agents/"+small.agents[0].id+"/heartbeat/invoke", "", "", map[string]any{}, nil); err != nil {
+		if err := small.m.call(ctx, 0, "POST", "/api/agents/"+small.agents[0].id+"/heartbeat/invoke", "", "",
+			map[string]any{}, nil); err != nil {
 			return err
 		}
 		acks = append(acks, time.Since(began))
@@ -304,7 +323,8 @@ func scale(ctx context.Context, b *bench) error {
 			for k, l := range []*workload{small, b.load} {
 				f := l.readAt(0, "default")
 				if q.path != "" {
-					f = l.get("/api/companies/" + l.company + strings.NewReplacer("AGENT", l.agents[0].id, "ISSUE", l.issues[0]).Replace(q.path))
+					f = l.get("/api/companies/" + l.company + strings.NewReplacer("AGENT", l.agents[0].id, "ISSUE", l.issues[0]).
+						Replace(q.path))
 				}
 				times[k] = measure(ctx, 1, b.Seconds/5, f)
 				if times[k].n() == 0 {
@@ -313,7 +333,8 @@ func scale(ctx context.Context, b *bench) error {
 			}
 			ratio = append(ratio, times[1].quantile(.5).Seconds()/max(times[0].quantile(.5).Seconds(), 1e-5))
 		}
-		row(q.name+", large to small", fmt.Sprintf("%s; p50 %s beside %s", spread(ratio, "x"), times[1].quantile(.5), times[0].quantile(.5)), "≤ 2x")
+		row(q.name+", large to small", fmt.Sprintf("%s; p50 %s beside %s", spread(ratio, "x"), times[1].quantile(.5),
+			times[0].quantile(.5)), "≤ 2x")
 	}
 	mem, err := b.m.memory()
 	row("memory of a node then (RSS)", mem, "bounded")
@@ -356,7 +377,8 @@ func (l *workload) grow(ctx context.Context, n int) (int, error) {
 		blockers := make([]string, growBlockers)
 		err := l.each(ctx, len(blockers), func(w, i int) error {
 			var row struct{ ID string }
-			err := l.m.call(ctx, w%3, "POST", "/api/companies/"+l.company+"/issues", "", "", map[string]any{"title": fmt.Sprintf("Decision %d of round %d", i, round)}, &row)
+			err := l.m.call(ctx, w%3, "POST", "/api/companies/"+l.company+"/issues", "", "",
+				map[string]any{"title": fmt.Sprintf("Decision %d of round %d", i, round)}, &row)
 			blockers[i] = row.ID
 			return err
 		})
@@ -365,7 +387,8 @@ func (l *workload) grow(ctx context.Context, n int) (int, error) {
 		}
 		at := round * growBlocked
 		if err := l.each(ctx, growBlocked, func(w, i int) error {
-			return l.m.call(ctx, w%3, "PATCH", "/api/issues/"+l.issues[(at+i)%len(l.issues)], "", "", map[string]any{"blockedByIssueIds": blockers}, nil)
+			return l.m.call(ctx, w%3, "PATCH", "/api/issues/"+l.issues[(at+i)%len(l.issues)], "", "",
+				map[string]any{"blockedByIssueIds": blockers}, nil)
 		}); err != nil {
 			return have, err
 		}

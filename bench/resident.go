@@ -83,7 +83,8 @@ func (m *mesh) underRuns(ctx context.Context, c Config, w memoryWanted) error {
 		time.Sleep(time.Until(began.Add(time.Duration(i) * time.Second / memoryRate)))
 		for try := 0; ; try++ {
 			err := m.call(ctx, (k+try)%len(m.nodes), "POST", "/api/companies/"+company+"/issues", "", "", map[string]any{
-				"title": fmt.Sprintf("Look at reading %d and close this", i), "status": "todo", "assigneeAgentId": agents[i%len(agents)]}, nil)
+				"title": fmt.Sprintf("Look at reading %d and close this", i), "status": "todo",
+				"assigneeAgentId": agents[i%len(agents)]}, nil)
 			if err == nil || try == memoryTries {
 				return err
 			}
@@ -113,8 +114,10 @@ func (m *mesh) underRuns(ctx context.Context, c Config, w memoryWanted) error {
 	nowFiles, nowBytes := m.kept()
 	name := fmt.Sprintf("memory of a node, size %s, ", w.size)
 	row(name+"before", megabytes(before), "")
-	row(name+fmt.Sprintf("%.0f runs a second", float64(c.Runs)/took.Seconds()), fmt.Sprintf("%s (most), %d issues made in %s, %d closed after %s",
-		megabytes(peak), c.Runs, made.Round(time.Second), closed, took.Round(time.Second)), fmt.Sprintf("≤ %.0f MB", w.under))
+	row(name+fmt.Sprintf("%.0f runs a second", float64(c.Runs)/took.Seconds()),
+		fmt.Sprintf("%s (most), %d issues made in %s, %d closed after %s",
+			megabytes(peak), c.Runs, made.Round(time.Second), closed, took.Round(time.Second)),
+		fmt.Sprintf("≤ %.0f MB", w.under))
 	row(name+"a minute after", megabytes(after), fmt.Sprintf("≤ %.0f MB", w.rest))
 	row(fmt.Sprintf("disk of a run on a node, size %s", w.size), fmt.Sprintf("%.1f KB, %.2f files",
 		per(float64(nowBytes-bytes)/1e3, c.Runs*len(m.nodes)), per(float64(nowFiles-files), c.Runs*len(m.nodes))), "")

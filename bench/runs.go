@@ -21,7 +21,8 @@ const (
 )
 
 // staff makes agents in a company of their own and returns its ID and theirs.
-func (m *mesh) staff(ctx context.Context, n int, name, command string, args ...string) (company string, agents []string, err error) {
+func (m *mesh) staff(ctx context.Context, n int, name, command string, args ...string) (company string, agents []string,
+	err error) {
 	var row struct{ ID string }
 	if err := m.call(ctx, 0, "POST", "/api/companies", "", "", map[string]any{"name": name}, &row); err != nil {
 		return "", nil, err
@@ -29,8 +30,9 @@ func (m *mesh) staff(ctx context.Context, n int, name, command string, args ...s
 	company, agents = row.ID, make([]string, n)
 	err = (&workload{m: m}).each(ctx, n, func(w, i int) error {
 		var row struct{ ID string }
-		err := m.call(ctx, w%len(m.nodes), "POST", "/api/companies/"+company+"/agents", "", "", map[string]any{"name": fmt.Sprint(name, " ", i), "adapterType": "process",
-			"adapterConfig": map[string]any{"command": command, "args": args}}, &row)
+		err := m.call(ctx, w%len(m.nodes), "POST", "/api/companies/"+company+"/agents", "", "",
+			map[string]any{"name": fmt.Sprint(name, " ", i), "adapterType": "process",
+				"adapterConfig": map[string]any{"command": command, "args": args}}, &row)
 		agents[i] = row.ID
 		return err
 	})
@@ -68,7 +70,8 @@ func runs(ctx context.Context, b *bench) error {
 		asked := i % len(m.nodes)
 		var run struct{ ID string }
 		began := time.Now()
-		if err := m.call(ctx, asked, "POST", "/api/agents/"+agents[i%len(agents)]+"/heartbeat/invoke", "", "", map[string]any{}, &run); err != nil {
+		if err := m.call(ctx, asked, "POST", "/api/agents/"+agents[i%len(agents)]+"/heartbeat/invoke", "", "",
+			map[string]any{}, &run); err != nil {
 			return err
 		}
 		time.Sleep(startPause) // who asks whether it has ended takes the cores from it
@@ -93,7 +96,8 @@ func runs(ctx context.Context, b *bench) error {
 	for _, t := range []struct {
 		name string
 		took []time.Duration
-	}{{"invoke to the child's first instruction, same node", here}, {"invoke to the child's first instruction, another", there}} {
+	}{{"invoke to the child's first instruction, same node", here},
+		{"invoke to the child's first instruction, another", there}} {
 		r := &result{latencies: slices.Sorted(slices.Values(t.took))}
 		row(t.name, fmt.Sprintf("p50 %s, p95 %s, n=%d", r.quantile(.5), r.quantile(.95), r.n()), "p50 ≤ 20 ms")
 	}
@@ -114,7 +118,8 @@ func runs(ctx context.Context, b *bench) error {
 		due := began.Add(time.Duration(i) * time.Minute / steadyRuns)
 		time.Sleep(time.Until(due))
 		var run struct{ ID string }
-		err := m.call(ctx, w%len(m.nodes), "POST", "/api/agents/"+agents[i%len(agents)]+"/heartbeat/invoke", "", "", map[string]any{}, &run)
+		err := m.call(ctx, w%len(m.nodes), "POST", "/api/agents/"+agents[i%len(agents)]+"/heartbeat/invoke", "", "",
+			map[string]any{}, &run)
 		ids[i] = run.ID
 		return err
 	})
@@ -149,7 +154,8 @@ func runs(ctx context.Context, b *bench) error {
 		took = append(took, row.FinishedAt.Sub(row.CreatedAt))
 	}
 	r := &result{latencies: slices.Sorted(slices.Values(took))}
-	row("1,000 runs of /bin/true a minute on one node", fmt.Sprintf("%d in %s, p50 %s, p95 %s, the last over after %s", succeeded, asked.Sub(began).Round(time.Second),
+	row("1,000 runs of /bin/true a minute on one node", fmt.Sprintf("%d in %s, p50 %s, p95 %s, the last over after %s",
+		succeeded, asked.Sub(began).Round(time.Second),
 		r.quantile(.5), r.quantile(.95), late.Round(time.Millisecond)), "keeps up")
 	for _, n := range m.nodes[1:] {
 		err = errors.Join(err, m.call(ctx, 0, "POST", "/api/v1/mesh/nodes/"+n.ID+"/uncordon", "", "", map[string]any{}, nil))

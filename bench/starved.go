@@ -33,10 +33,12 @@ func starved(ctx context.Context, b *bench) error {
 	}
 	for i, a := range agents {
 		if err := m.call(ctx, i%len(m.nodes), "PATCH", "/api/agents/"+a, "", "", map[string]any{
-			"adapterConfig": map[string]any{"command": "sh", "args": []string{"-c", starvedLoop}, "timeoutSec": sleeperSeconds}}, nil); err != nil {
+			"adapterConfig": map[string]any{"command": "sh", "args": []string{"-c", starvedLoop}, "timeoutSec": sleeperSeconds}},
+			nil); err != nil {
 			return err
 		}
-		if err := m.call(ctx, i%len(m.nodes), "POST", "/api/agents/"+a+"/heartbeat/invoke", "", "", map[string]any{}, nil); err != nil {
+		if err := m.call(ctx, i%len(m.nodes), "POST", "/api/agents/"+a+"/heartbeat/invoke", "", "", map[string]any{},
+			nil); err != nil {
 			return err
 		}
 	}
@@ -52,7 +54,8 @@ func starved(ctx context.Context, b *bench) error {
 	goals := make([]string, starvedWriters)
 	for i := range goals {
 		var row struct{ ID string }
-		if err := m.call(ctx, i%len(m.nodes), "POST", "/api/companies/"+company+"/goals", "", "", map[string]any{"title": "Keep going"}, &row); err != nil {
+		if err := m.call(ctx, i%len(m.nodes), "POST", "/api/companies/"+company+"/goals", "", "",
+			map[string]any{"title": "Keep going"}, &row); err != nil {
 			return err
 		}
 		goals[i] = row.ID
@@ -62,7 +65,8 @@ func starved(ctx context.Context, b *bench) error {
 	late := newLateness()
 	written := measure(ctx, starvedWriters, b.Starved, func(ctx context.Context, w, i int) error {
 		defer time.Sleep(starvedRest)
-		return m.call(ctx, w%len(m.nodes), "PATCH", "/api/goals/"+goals[w], "", "", map[string]any{"title": fmt.Sprintf("Keep going, for the time %d", i)}, nil)
+		return m.call(ctx, w%len(m.nodes), "PATCH", "/api/goals/"+goals[w], "", "",
+			map[string]any{"title": fmt.Sprintf("Keep going, for the time %d", i)}, nil)
 	})
 	load := loadavg()
 	own := late.stop()
@@ -76,7 +80,9 @@ func starved(ctx context.Context, b *bench) error {
 	row("starved: "+what, "load "+load, "")
 	row("runs lost", fmt.Sprintf("%d (%v)", len(rows)-count(rows, "running"), statuses(rows)), "0")
 	row("changes of leader; terms", fmt.Sprintf("%.0f; %.0f", lastChanges-changes, lastTerm-term), "≤ 1")
-	row("writes beside it", fmt.Sprintf("%d, %.1f/s, p50 %s, p99 %s, worst %s, %d refused, %d errors (%v)", written.n(), written.rate(), written.quantile(.5), written.quantile(.99), written.quantile(1), written.conflicts, written.errors, written.last), "p99 ≤ 2 s")
+	row("writes beside it", fmt.Sprintf("%d, %.1f/s, p50 %s, p99 %s, worst %s, %d refused, %d errors (%v)", written.n(),
+		written.rate(), written.quantile(.5), written.quantile(.99), written.quantile(1), written.conflicts, written.errors,
+		written.last), "p99 ≤ 2 s")
 	row("of which who asks waited for a processor", fmt.Sprintf("p50 %s, p99 %s", own.quantile(.5), own.quantile(.99)), "")
 	for _, r := range rows {
 		if r.Status != "running" && r.Error != "" {
@@ -96,7 +102,8 @@ type starvedRun struct{ ID, Status, Error, ErrorCode string }
 // runsOf are all runs of a company, also those that were begun in place of others.
 func (m *mesh) runsOf(ctx context.Context, company string) (rows []starvedRun, err error) {
 	for try := range 10 {
-		if err = m.call(ctx, try%len(m.nodes), "GET", "/api/companies/"+company+"/heartbeat-runs?limit=1000", "", "", nil, &rows); err == nil {
+		if err = m.call(ctx, try%len(m.nodes), "GET", "/api/companies/"+company+"/heartbeat-runs?limit=1000", "", "", nil,
+			&rows); err == nil {
 			return rows, nil
 		}
 	}

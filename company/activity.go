@@ -30,7 +30,8 @@ var activityKinds = []Kind{
 func note(c *ledger.Context, p Note) (any, error) {
 	for _, text := range []string{p.Action, p.EntityType, p.EntityID} {
 		if text == "" || len(text) > entity.MaxName {
-			return nil, ledger.Refuse(ledger.Invalid, nil, "action, entityType and entityId are needed, at most %d bytes each", entity.MaxName)
+			return nil, ledger.Refuse(ledger.Invalid, nil, "action, entityType and entityId are needed, at most %d bytes each",
+				entity.MaxName)
 		}
 	}
 	details, err := core.CheckObject("details", p.Details, MaxNote)
@@ -50,8 +51,10 @@ func ShowActivity(tx *ledger.Tx, company ledger.CompanyID, list []ledger.Activit
 	out := make([]entity.ActivityRow, len(list))
 	for n, a := range list {
 		a.Actor, a.Run = entity.DoneBy(a.Actor, a.Run, a.Change)
-		out[n] = entity.ActivityRow{ID: a.ID, Company: a.Company, ActorType: a.Actor.Type, ActorID: a.Actor.ID, Action: a.Action, EntityType: a.EntityType,
-			EntityID: a.EntityID, Run: core.NullText(a.Run), ResponsibleUser: row.DefaultResponsibleUser, Details: core.OrNull(a.Details), CreatedAt: core.TimeOf(a.At), Height: a.Height}
+		out[n] = entity.ActivityRow{ID: a.ID, Company: a.Company, ActorType: a.Actor.Type, ActorID: a.Actor.ID,
+			Action: a.Action, EntityType: a.EntityType,
+			EntityID: a.EntityID, Run: core.NullText(a.Run), ResponsibleUser: row.DefaultResponsibleUser,
+			Details: core.OrNull(a.Details), CreatedAt: core.TimeOf(a.At), Height: a.Height}
 		if a.Kind == KindActivityNote {
 			out[n].ResponsibleUser = "" // a note, not an action
 			continue

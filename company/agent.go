@@ -39,21 +39,28 @@ const (
 )
 
 var agentKinds = []Kind{
-	{Name: KindAgentCreate, From: FromBoard, Needs: entity.CreateAgents, Traits: Importable | EndsKeys, Weight: Weights.Hire, Do: ledger.Typed(createAgent)},
-	{Name: KindAgentUpdate, From: FromBoard | FromAgent, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys, Weight: Weights.SetUp, Do: ledger.Typed(updateAgent)},
-	{Name: KindAgentRollback, From: FromBoard, Needs: entity.ConfigureAgents, Traits: EndsKeys, Weight: Weights.SetUp, Do: ledger.Typed(rollbackAgent)},
-	{Name: KindAgentPermissions, From: FromBoard, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys, Weight: Weights.Empowering, Do: ledger.Typed(grantAgent)},
+	{Name: KindAgentCreate, From: FromBoard, Needs: entity.CreateAgents, Traits: Importable | EndsKeys,
+		Weight: Weights.Hire, Do: ledger.Typed(createAgent)},
+	{Name: KindAgentUpdate, From: FromBoard | FromAgent, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys,
+		Weight: Weights.SetUp, Do: ledger.Typed(updateAgent)},
+	{Name: KindAgentRollback, From: FromBoard, Needs: entity.ConfigureAgents, Traits: EndsKeys, Weight: Weights.SetUp,
+		Do: ledger.Typed(rollbackAgent)},
+	{Name: KindAgentPermissions, From: FromBoard, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys,
+		Weight: Weights.Empowering, Do: ledger.Typed(grantAgent)},
 	{Name: KindAgentPause, From: FromBoard, Traits: EndsKeys, Weight: Weights.Halting, Do: ledger.Typed(pauseAgent)},
 	{Name: KindAgentResume, From: FromBoard, Traits: EndsKeys, Weight: Weights.Steering, Do: ledger.Typed(resumeAgent)},
-	{Name: KindAgentTerminate, From: FromBoard, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys, Weight: Weights.Retires, Do: ledger.Typed(terminateAgent)},
-	{Name: KindAgentDelete, From: FromBoard, Needs: entity.ConfigureAgents, Traits: EndsKeys, Weight: Weights.Ends, Do: ledger.Typed(deleteAgent)},
+	{Name: KindAgentTerminate, From: FromBoard, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys,
+		Weight: Weights.Retires, Do: ledger.Typed(terminateAgent)},
+	{Name: KindAgentDelete, From: FromBoard, Needs: entity.ConfigureAgents, Traits: EndsKeys, Weight: Weights.Ends,
+		Do: ledger.Typed(deleteAgent)},
 }
 
 // checkEnvironment refuses an environment that does not exist, unless the agent named it before.
 func checkEnvironment(tx *ledger.Tx, a entity.Agent, before core.NullText) error {
 	if id := a.DefaultEnvironment; id != "" && id != before && string(id) != entity.LocalEnvironment.ID {
 		if Ask.Remote(tx, a.Company, string(id)) {
-			return ledger.Refuse(ledger.Unprocessable, nil, "Runs are carried out by their node; an environment over ssh can not be chosen for an agent")
+			return ledger.Refuse(ledger.Unprocessable, nil,
+				"Runs are carried out by their node; an environment over ssh can not be chosen for an agent")
 		}
 		return ledger.Refuse(ledger.NotFound, nil, "Environment not found")
 	}

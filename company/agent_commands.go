@@ -41,12 +41,14 @@ func defaultSchedule(p entity.SaveAgent) json.RawMessage {
 }
 
 // MakeAgent stores and records a new agent of a company with its first status.
-func MakeAgent(c *ledger.Context, row entity.Company, p entity.SaveAgent, status entity.AgentStatus) (entity.Agent, error) {
+func MakeAgent(c *ledger.Context, row entity.Company, p entity.SaveAgent,
+	status entity.AgentStatus) (entity.Agent, error) {
 	if err := core.CheckNewID(c.Tx, p.ID); err != nil {
 		return entity.Agent{}, err
 	}
 	now := core.TimeOf(c.Now)
-	a, err := entity.Agent{ID: p.ID, Company: row.ID, Role: "general", Status: status, AdapterType: DefaultAdapter, AdapterConfig: json.RawMessage("{}"),
+	a, err := entity.Agent{ID: p.ID, Company: row.ID, Role: "general", Status: status, AdapterType: DefaultAdapter,
+		AdapterConfig: json.RawMessage("{}"),
 		RuntimeConfig: defaultSchedule(p), Permissions: entity.Permissions{CreateAgents: true, CreateSkills: true},
 		CreatedBy: c.Cmd.Actor.ID, CreatedAt: now, UpdatedAt: now}.With(p)
 	if err == nil {
@@ -166,8 +168,10 @@ func mayPatch(c *ledger.Context, a entity.Agent, p entity.SaveAgent) error {
 	if a.ID != c.Cmd.Actor.ID {
 		return core.ErrBoardOnly()
 	}
-	if p.Name != nil || p.Role != nil || p.ReportsTo != nil || p.AdapterType != nil || len(p.AdapterConfig) > 0 || len(p.RuntimeConfig) > 0 ||
-		p.DefaultEnvironment != nil || p.Budget != nil || p.Permissions != nil || p.ContextMode != nil || p.ReplaceAdapterConfig {
+	if p.Name != nil || p.Role != nil || p.ReportsTo != nil || p.AdapterType != nil || len(p.AdapterConfig) > 0 ||
+		len(p.RuntimeConfig) > 0 ||
+		p.DefaultEnvironment != nil || p.Budget != nil || p.Permissions != nil || p.ContextMode != nil ||
+		p.ReplaceAdapterConfig {
 		return core.ErrBoardOnly()
 	}
 	return nil

@@ -28,8 +28,10 @@ func TestAgentStatusFollowsTheTable(t *testing.T) {
 		{from: entity.AgentRunning, pause: entity.AgentPaused, resume: entity.AgentRunning},
 		{from: entity.AgentError, pause: entity.AgentPaused, resume: entity.AgentIdle},
 		{from: entity.AgentPaused, pause: entity.AgentPaused, resume: entity.AgentIdle},
-		{from: entity.AgentPendingApproval, pause: no, pauseText: "Pending approval agents cannot be paused", text: "Pending approval agents cannot be activated directly"},
-		{from: entity.AgentTerminated, pause: no, pauseText: "Cannot pause terminated agent", text: "Cannot resume terminated agent"},
+		{from: entity.AgentPendingApproval, pause: no, pauseText: "Pending approval agents cannot be paused",
+			text: "Pending approval agents cannot be activated directly"},
+		{from: entity.AgentTerminated, pause: no, pauseText: "Cannot pause terminated agent",
+			text: "Cannot resume terminated agent"},
 	} {
 		a := entity.Agent{Status: c.from}
 		if got, err := a.Pause("manual", 9); c.pause == no {
@@ -67,23 +69,28 @@ func TestNobodyLeadsWhoLeadsThem(t *testing.T) {
 	cy := d.Hire(t, "Cy", bob)
 	const cycle = "Reporting relationship would create cycle"
 	for _, boss := range []string{ada, bob, cy} {
-		companytest.WantRefusal(t, d.Do(companytest.Board, "agent.update", entity.SaveAgent{ID: ada, ReportsTo: &boss}, nil), ledger.Unprocessable, cycle)
+		companytest.WantRefusal(t, d.Do(companytest.Board, "agent.update", entity.SaveAgent{ID: ada, ReportsTo: &boss}, nil),
+			ledger.Unprocessable, cycle)
 	}
 	nobody := d.ID()
-	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.update", entity.SaveAgent{ID: cy, ReportsTo: &nobody}, nil), ledger.NotFound, "Manager not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.update", entity.SaveAgent{ID: cy, ReportsTo: &nobody}, nil),
+		ledger.NotFound, "Manager not found")
 	name := "Stranger"
-	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &name, ReportsTo: &nobody}, nil), ledger.NotFound, "Manager not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &name,
+		ReportsTo: &nobody}, nil), ledger.NotFound, "Manager not found")
 
 	home := d.Company
 	d.Found(t, "Beta")
 	stranger := d.Hire(t, "Zed", "")
 	d.Company = home
-	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.update", entity.SaveAgent{ID: cy, ReportsTo: &stranger}, nil), ledger.Unprocessable, "Manager must belong to same company")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.update", entity.SaveAgent{ID: cy, ReportsTo: &stranger},
+		nil), ledger.Unprocessable, "Manager must belong to same company")
 
 	d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: cy, ReportsTo: &ada}, nil)
 	d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: bob, ReportsTo: &cy}, nil)
 	org := people.Org(d.Tx, d.Company)
-	if len(org) != 1 || org[0].ID != ada || len(org[0].Reports) != 1 || org[0].Reports[0].ID != cy || org[0].Reports[0].Reports[0].ID != bob {
+	if len(org) != 1 || org[0].ID != ada || len(org[0].Reports) != 1 || org[0].Reports[0].ID != cy ||
+		org[0].Reports[0].Reports[0].ID != bob {
 		b, _ := json.Marshal(org)
 		t.Errorf("org chart %s", b)
 	}
@@ -92,10 +99,12 @@ func TestNobodyLeadsWhoLeadsThem(t *testing.T) {
 		t.Errorf("chain of command %+v", chain)
 	}
 	d.Must(t, companytest.Board, "agent.terminate", company.ChangeAgent{Agent: cy}, nil)
-	if h := people.OrgHealthOf(d.Tx, a); h.Status != "invalid" || h.FirstInvalid == nil || h.FirstInvalid.ID != cy || h.Guidance == "" {
+	if h := people.OrgHealthOf(d.Tx, a); h.Status != "invalid" || h.FirstInvalid == nil || h.FirstInvalid.ID != cy ||
+		h.Guidance == "" {
 		t.Errorf("below a manager who is gone the chain is %+v", h)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.update", entity.SaveAgent{ID: ada, ReportsTo: &cy}, nil), ledger.Conflict, "Cannot report to terminated agents")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.update", entity.SaveAgent{ID: ada, ReportsTo: &cy}, nil),
+		ledger.Conflict, "Cannot report to terminated agents")
 }
 
 func TestTheChainOfManagersIsBounded(t *testing.T) {
@@ -106,7 +115,8 @@ func TestTheChainOfManagersIsBounded(t *testing.T) {
 		boss = d.Hire(t, "Link", boss)
 	}
 	name := "One more"
-	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &name, ReportsTo: &boss}, nil), ledger.Unprocessable, "Reporting chains are at most 64 long")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &name,
+		ReportsTo: &boss}, nil), ledger.Unprocessable, "Reporting chains are at most 64 long")
 }
 
 func TestAgentsAreFoundByIDAndByName(t *testing.T) {
@@ -127,7 +137,8 @@ func TestAgentsAreFoundByIDAndByName(t *testing.T) {
 	_, err = entity.AgentByRef(d.Tx, d.Company, "nobody")
 	companytest.WantRefusal(t, err, ledger.NotFound, "Agent not found")
 	taken := "Bob  BUILDER"
-	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.update", entity.SaveAgent{ID: second, Name: &taken}, nil), ledger.Conflict, "Agent shortname 'bob-builder' is already in use in this company")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.update", entity.SaveAgent{ID: second, Name: &taken}, nil),
+		ledger.Conflict, "Agent shortname 'bob-builder' is already in use in this company")
 	d.Must(t, companytest.Board, "agent.terminate", company.ChangeAgent{Agent: bob}, nil)
 	d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: second, Name: &taken}, nil)
 	if a, err := entity.AgentByRef(d.Tx, d.Company, "bob-builder"); err != nil || a.ID != second {
@@ -149,9 +160,12 @@ func TestMalformedAgentsAreRefused(t *testing.T) {
 		{entity.SaveAgent{Name: &ok, ContextMode: &odd}, ledger.Invalid, "contextMode is thin or fat"},
 		{entity.SaveAgent{Name: &ok, AdapterType: &odd}, ledger.Unprocessable, "Unknown adapter type: does_not_exist"},
 		{entity.SaveAgent{Name: &ok, AdapterConfig: []byte(`[1]`)}, ledger.Invalid, "adapterConfig is not a JSON object"},
-		{entity.SaveAgent{Name: &ok, AdapterConfig: []byte(`{"a":"` + strings.Repeat("x", entity.MaxConfig) + `"}`)}, ledger.TooLarge, "adapterConfig is longer than 65536 bytes"},
-		{entity.SaveAgent{Name: &ok, RuntimeConfig: []byte(`{"heartbeat":{"enabled":true,"intervalSec":29}}`)}, ledger.Invalid, "heartbeat.intervalSec must be at least 30"},
-		{entity.SaveAgent{Name: &ok, AdapterConfig: []byte(`{"enabled":true,"intervalSec":29}`)}, ledger.Invalid, "heartbeat.intervalSec must be at least 30"},
+		{entity.SaveAgent{Name: &ok, AdapterConfig: []byte(`{"a":"` + strings.Repeat("x", entity.MaxConfig) + `"}`)},
+			ledger.TooLarge, "adapterConfig is longer than 65536 bytes"},
+		{entity.SaveAgent{Name: &ok, RuntimeConfig: []byte(`{"heartbeat":{"enabled":true,"intervalSec":29}}`)},
+			ledger.Invalid, "heartbeat.intervalSec must be at least 30"},
+		{entity.SaveAgent{Name: &ok, AdapterConfig: []byte(`{"enabled":true,"intervalSec":29}`)}, ledger.Invalid,
+			"heartbeat.intervalSec must be at least 30"},
 	} {
 		c.p.ID = d.ID()
 		companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", c.p, nil), c.code, c.text)
@@ -160,11 +174,13 @@ func TestMalformedAgentsAreRefused(t *testing.T) {
 		d.Must(t, companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &ok, AdapterType: &kind}, nil)
 	}
 	id := d.Hire(t, "twice", "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: id, Name: &ok}, nil), ledger.Conflict, "ID "+string(id)+" is in use")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: id, Name: &ok}, nil),
+		ledger.Conflict, "ID "+string(id)+" is in use")
 	strict := true
 	d.Found(t, "Strict")
 	d.Must(t, companytest.Board, "company.update", entity.SaveCompany{RequireHireApproval: &strict}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &ok}, nil), ledger.Conflict,
+	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &ok}, nil),
+		ledger.Conflict,
 		"Direct agent creation requires board approval. Use POST /api/companies/:companyId/agent-hires to create a pending hire approval.")
 }
 
@@ -173,13 +189,18 @@ func TestAnAgentMayDescribeItselfAndNothingMore(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada, bob := d.Hire(t, "Ada", ""), d.Hire(t, "Bob", "")
 	text, cents, yes := "x", core.Cents(1), true
-	d.Must(t, companytest.As{Agent: ada}, "agent.update", entity.SaveAgent{ID: ada, Capabilities: &text, Title: &text}, nil)
+	d.Must(t, companytest.As{Agent: ada}, "agent.update", entity.SaveAgent{ID: ada, Capabilities: &text,
+		Title: &text}, nil)
 	for _, p := range []entity.SaveAgent{
-		{ID: bob, Title: &text}, {ID: ada, Name: &text}, {ID: ada, Role: &text}, {ID: ada, ReportsTo: &bob}, {ID: ada, AdapterType: &text},
-		{ID: ada, AdapterConfig: []byte(`{"command":"/bin/sh"}`)}, {ID: ada, RuntimeConfig: []byte(`{}`)}, {ID: ada, Budget: &cents},
-		{ID: ada, Permissions: &entity.Grant{CreateAgents: &yes}}, {ID: ada, ReplaceAdapterConfig: true}, {ID: ada, ContextMode: &text},
+		{ID: bob, Title: &text}, {ID: ada, Name: &text}, {ID: ada, Role: &text}, {ID: ada, ReportsTo: &bob},
+		{ID: ada, AdapterType: &text},
+		{ID: ada, AdapterConfig: []byte(`{"command":"/bin/sh"}`)}, {ID: ada, RuntimeConfig: []byte(`{}`)},
+		{ID: ada, Budget: &cents},
+		{ID: ada, Permissions: &entity.Grant{CreateAgents: &yes}}, {ID: ada, ReplaceAdapterConfig: true},
+		{ID: ada, ContextMode: &text},
 	} {
-		companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada}, "agent.update", p, nil), ledger.Forbidden, "Board access required")
+		companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada}, "agent.update", p, nil), ledger.Forbidden,
+			"Board access required")
 	}
 }
 
@@ -189,10 +210,12 @@ func TestDeletingAnAgentFreesItsWorkAndLiftsItsReports(t *testing.T) {
 	ada := d.Hire(t, "Ada", "")
 	bob := d.Hire(t, "Bob", ada)
 	cy := d.Hire(t, "Cy", bob)
-	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: d.ID(), Agent: bob, Name: "k", Hash: strings.Repeat("cd", 32)}, nil)
+	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: d.ID(), Agent: bob, Name: "k",
+		Hash: strings.Repeat("cd", 32)}, nil)
 	run := d.Run(bob)
 	i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: bob})
-	d.Must(t, companytest.As{Agent: bob, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: bob, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+	d.Must(t, companytest.As{Agent: bob, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: bob,
+		Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 	d.Must(t, companytest.Board, "agent.delete", company.ChangeAgent{Agent: bob}, nil)
 
 	if i = d.Load(i.ID); i.Status != entity.IssueTodo || i.Assignee != "" || i.Held() {
@@ -219,11 +242,13 @@ func TestResumingAnAgentOverItsBudgetNamesTheLimit(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	bob := d.Hire(t, "Bob", "")
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: bob, Amount: core.Cents(10)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: bob,
+		Amount: core.Cents(10)}, nil)
 	if err := d.Cost(companytest.Board, bob, 10); err != nil {
 		t.Fatal(err)
 	}
-	r := companytest.WantRefusal(t, d.Do(companytest.Board, "agent.resume", company.ChangeAgent{Agent: bob}, nil), ledger.Conflict, "Agent is paused because its budget hard-stop was reached.")
+	r := companytest.WantRefusal(t, d.Do(companytest.Board, "agent.resume", company.ChangeAgent{Agent: bob}, nil),
+		ledger.Conflict, "Agent is paused because its budget hard-stop was reached.")
 	if got := companytest.Detail(t, r); got["scopeId"] != bob || got["amountLimit"] != 10.0 {
 		t.Errorf("details %v", got)
 	}
@@ -241,7 +266,9 @@ func TestConfigurationsAreMergedAndRevised(t *testing.T) {
 	bob := d.ID()
 	key := d.Secret(t, "KEY")
 	config := func() string { a, _ := entity.AgentOf(d.Tx, d.Company, bob); return string(a.AdapterConfig) }
-	d.Must(t, companytest.Board, "agent.create", entity.SaveAgent{ID: bob, Name: &name, AdapterConfig: []byte(`{"command":"/bin/sh","env":{"KEY":"canary-1","REF":{"type":"secret_ref","secretId":"` + key + `"}}}`)}, nil)
+	d.Must(t, companytest.Board, "agent.create", entity.SaveAgent{ID: bob, Name: &name,
+		AdapterConfig: []byte(`{"command":"/bin/sh","env":{"KEY":"canary-1","REF":{"type":"secret_ref","secretId":"` + key +
+			`"}}}`)}, nil)
 
 	// What was shown comes back, with one variable changed and one added.
 	shown := conceal.RedactConfig([]byte(config()))
@@ -259,11 +286,13 @@ func TestConfigurationsAreMergedAndRevised(t *testing.T) {
 	}
 	d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: bob, Title: &title}, nil)
 	d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: bob, Title: &title}, nil) // changes nothing
-	d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: bob, AdapterType: &http, AdapterConfig: []byte(`{"url":"http://x"}`)}, nil)
+	d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: bob, AdapterType: &http,
+		AdapterConfig: []byte(`{"url":"http://x"}`)}, nil)
 	if config() != `{"url":"http://x"}` {
 		t.Errorf("a change of the adapter kept %s", config())
 	}
-	d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: bob, AdapterConfig: []byte(`{"method":"POST"}`), ReplaceAdapterConfig: true}, nil)
+	d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: bob, AdapterConfig: []byte(`{"method":"POST"}`),
+		ReplaceAdapterConfig: true}, nil)
 	if config() != `{"method":"POST"}` {
 		t.Errorf("a replacement kept %s", config())
 	}
@@ -272,7 +301,8 @@ func TestConfigurationsAreMergedAndRevised(t *testing.T) {
 	for _, r := range list {
 		changed = append(changed, r.Changed)
 	}
-	if want := [][]string{{"adapterConfig"}, {"adapterType", "adapterConfig"}, {"title"}, {"adapterConfig"}}; !reflect.DeepEqual(changed, want) {
+	if want := [][]string{{"adapterConfig"}, {"adapterType", "adapterConfig"}, {"title"},
+		{"adapterConfig"}}; !reflect.DeepEqual(changed, want) {
 		t.Errorf("revisions changed %v, want %v", changed, want)
 	}
 	b, _ := json.Marshal(list)
@@ -302,8 +332,10 @@ func TestASchedulePutInEitherPlaceIsKept(t *testing.T) {
 		"nothing":      {`{}`, ``, 0, entity.DefaultConcurrentRuns},
 		"adapter":      {`{"enabled":true,"intervalSec":60,"maxConcurrentRuns":3}`, ``, 60, 3},
 		"adapter, off": {`{"enabled":false,"intervalSec":60}`, ``, 0, entity.DefaultConcurrentRuns},
-		"runtime":      {`{}`, `{"heartbeat":{"enabled":true,"intervalSec":90,"maxConcurrentRuns":500}}`, 90, entity.MaxConcurrentRuns},
-		"both":         {`{"enabled":true,"intervalSec":60}`, `{"heartbeat":{"enabled":false}}`, 0, entity.DefaultConcurrentRuns},
+		"runtime": {`{}`, `{"heartbeat":{"enabled":true,"intervalSec":90,"maxConcurrentRuns":500}}`, 90,
+			entity.MaxConcurrentRuns},
+		"both": {`{"enabled":true,"intervalSec":60}`, `{"heartbeat":{"enabled":false}}`, 0,
+			entity.DefaultConcurrentRuns},
 	} {
 		id := d.ID()
 		p := entity.SaveAgent{ID: id, Name: &name, AdapterConfig: []byte(c.adapter)}
@@ -313,7 +345,8 @@ func TestASchedulePutInEitherPlaceIsKept(t *testing.T) {
 		d.Must(t, companytest.Board, "agent.create", p, nil)
 		a, _ := entity.Wakeable(d.Tx, d.Company, id)
 		timer, beats := entity.TimerOf(d.Tx, d.Company, id)
-		if beats != (c.every > 0) || a.Policy().MaxConcurrentRuns != c.runs || beats && (a.Policy().IntervalSec != c.every || timer.DueAt > core.TimeOf(d.Now)+core.Time(c.every*1000)) {
+		if beats != (c.every > 0) || a.Policy().MaxConcurrentRuns != c.runs || beats && (a.Policy().IntervalSec != c.every ||
+			timer.DueAt > core.TimeOf(d.Now)+core.Time(c.every*1000)) {
 			t.Errorf("%s: beats %v, %+v", name, beats, a.Policy())
 		}
 	}

@@ -49,7 +49,8 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 			continue
 		}
 		if n++; n > orphanLimit {
-			return nil, ledger.Refuse(ledger.Conflict, nil, "More than %d agents report to this one; move them first", orphanLimit)
+			return nil, ledger.Refuse(ledger.Conflict, nil, "More than %d agents report to this one; move them first",
+				orphanLimit)
 		}
 		next := report
 		next.ReportsTo, next.UpdatedAt = a.ReportsTo, now
@@ -61,7 +62,8 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 			continue
 		}
 		if n++; n > orphanLimit {
-			return nil, ledger.Refuse(ledger.Conflict, nil, "More than %d open issues are this agent's; reassign them first", orphanLimit)
+			return nil, ledger.Refuse(ledger.Conflict, nil, "More than %d open issues are this agent's; reassign them first",
+				orphanLimit)
 		}
 		next := i.ForceRelease(true, now)
 		StoreIssue(c.Tx, i, next)
@@ -77,7 +79,8 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	entity.RuntimeStates.Delete(c.Tx, company, a.ID)
 	entity.AgentClocks.Delete(c.Tx, company, a.ID)
 	entity.AgentTable.Delete(c.Tx, company, a.ID)
-	c.Record(ledger.Change{Action: "agent.deleted", EntityType: "agent", EntityID: a.ID, Details: core.Object{}.Str("name", a.Name).Close()})
+	c.Record(ledger.Change{Action: "agent.deleted", EntityType: "agent", EntityID: a.ID, Details: core.Object{}.Str("name",
+		a.Name).Close()})
 	return nil, nil
 }
 

@@ -39,9 +39,12 @@ const (
 )
 
 var checkoutKinds = []Kind{
-	{Name: KindIssueCheckout, From: FromBoard | FromAgent, Traits: FencesItself | SeldomWork, Reads: issueFirst, Weight: Weights.Task, Do: ledger.Typed(checkOut)},
-	{Name: KindIssueRelease, From: FromBoard | FromAgent, Traits: FencesItself | SeldomWork, Reads: issueFirst, Weight: Weights.Task, Do: ledger.Typed(release)},
-	{Name: KindIssueForceRelease, From: FromBoard, Traits: SeldomWork, Weight: Weights.Task, Do: ledger.Typed(forceRelease)},
+	{Name: KindIssueCheckout, From: FromBoard | FromAgent, Traits: FencesItself | SeldomWork, Reads: issueFirst,
+		Weight: Weights.Task, Do: ledger.Typed(checkOut)},
+	{Name: KindIssueRelease, From: FromBoard | FromAgent, Traits: FencesItself | SeldomWork, Reads: issueFirst,
+		Weight: Weights.Task, Do: ledger.Typed(release)},
+	{Name: KindIssueForceRelease, From: FromBoard, Traits: SeldomWork, Weight: Weights.Task,
+		Do: ledger.Typed(forceRelease)},
 }
 
 // checkOut returns the issue's row as stored. An agent checks out for itself only, under
@@ -57,7 +60,8 @@ func checkOut(c *ledger.Context, p CheckOutIssue) (any, error) {
 			return nil, errNoRunID()
 		}
 	}
-	return checkOutFor(c, p.Issue, p.Expected, entity.Claim{Agent: p.Agent, Run: run, Now: core.TimeOf(c.Now), Height: c.Height})
+	return checkOutFor(c, p.Issue, p.Expected, entity.Claim{Agent: p.Agent, Run: run, Now: core.TimeOf(c.Now),
+		Height: c.Height})
 }
 
 // checkOutFor executes a claim. It reads everything that can change the answer: the
@@ -111,7 +115,8 @@ func release(c *ledger.Context, p ReleaseIssue) (any, error) {
 			return nil, errNoRunID()
 		}
 		if i.Assignee != "" && i.Assignee != actor {
-			return nil, ledger.Refuse(ledger.Conflict, i.Holder().Str("actorAgentId", actor).Close(), "Only assignee can release issue")
+			return nil, ledger.Refuse(ledger.Conflict, i.Holder().Str("actorAgentId", actor).Close(),
+				"Only assignee can release issue")
 		}
 		if !entity.RunAlive(c.Tx, i.Company, run, actor) {
 			return nil, i.StaleRun(actor, run)

@@ -20,8 +20,10 @@ const (
 )
 
 var commentKinds = []Kind{
-	{Name: KindCommentCreate, From: FromBoard | FromAgent, Traits: Importable | FencesItself | SeldomWork, Weight: Weights.Talk, Do: ledger.Typed(createComment)},
-	{Name: KindCommentDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Weight: Weights.Erase, Do: ledger.Typed(deleteComment)},
+	{Name: KindCommentCreate, From: FromBoard | FromAgent, Traits: Importable | FencesItself | SeldomWork,
+		Weight: Weights.Talk, Do: ledger.Typed(createComment)},
+	{Name: KindCommentDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Weight: Weights.Erase,
+		Do: ledger.Typed(deleteComment)},
 }
 
 func createComment(c *ledger.Context, p entity.CreateComment) (any, error) {
@@ -79,13 +81,16 @@ func AddComment(c *ledger.Context, i entity.Issue, p entity.CreateComment) (enti
 		return i, cm, nil
 	}
 	if i.Comments >= entity.MaxComments {
-		return i, entity.Comment{}, ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d comments", entity.MaxComments)
+		return i, entity.Comment{}, ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d comments",
+			entity.MaxComments)
 	}
 	if c.Has(entity.CommentAtKey(company, p.ID)) {
 		return i, entity.Comment{}, ledger.Refuse(ledger.Conflict, nil, "Comment ID is taken")
 	}
-	cm := entity.Comment{ID: p.ID, Company: company, Issue: i.ID, Body: p.Body, OnBehalfOf: core.NullText(p.OnBehalfOf), ClientRequest: core.NullText(p.ClientRequest),
-		Presentation: p.Presentation, Metadata: p.Metadata, Run: core.NullText(c.Cmd.Run), CreatedAt: now, UpdatedAt: now, Height: c.Height}
+	cm := entity.Comment{ID: p.ID, Company: company, Issue: i.ID, Body: p.Body, OnBehalfOf: core.NullText(p.OnBehalfOf),
+		ClientRequest: core.NullText(p.ClientRequest),
+		Presentation:  p.Presentation, Metadata: p.Metadata, Run: core.NullText(c.Cmd.Run), CreatedAt: now, UpdatedAt: now,
+		Height: c.Height}
 	reason := "allow_board_actor"
 	switch c.Cmd.Actor.Type {
 	case "agent":
@@ -102,7 +107,8 @@ func AddComment(c *ledger.Context, i entity.Issue, p entity.CreateComment) (enti
 	}
 	c.Record(ledger.Change{Action: "issue.comment_added", EntityType: "issue", EntityID: i.ID,
 		Details: core.Object{}.Str("commentId", cm.ID).Str("identifier", i.Identifier).Str("issueTitle", i.Title).
-			Str("bodySnippet", core.Snippet(cm.Body, 120)).Str("authorizationReason", reason).Bool("updated", p.WithUpdate).Close()})
+			Str("bodySnippet", core.Snippet(cm.Body, 120)).Str("authorizationReason", reason).
+			Bool("updated", p.WithUpdate).Close()})
 	if err := commentAdded(c, i, cm, p.Attachments); err != nil {
 		return i, entity.Comment{}, err
 	}

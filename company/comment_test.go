@@ -23,7 +23,8 @@ func TestComments(t *testing.T) {
 		speaker := []companytest.As{companytest.Board, who}[n%2]
 		var cm entity.Comment
 		d.Must(t, speaker, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: fmt.Sprint("no ", n)}, &cm)
-		if wantAgent := speaker == who; (cm.AuthorType == "agent") != wantAgent || (cm.AuthorAgent == core.NullText(ada)) != wantAgent {
+		if wantAgent := speaker == who; (cm.AuthorType == "agent") != wantAgent ||
+			(cm.AuthorAgent == core.NullText(ada)) != wantAgent {
 			t.Errorf("comment %d is by %s %q", n, cm.AuthorType, cm.AuthorAgent)
 		}
 		ids = append(ids, cm.ID)
@@ -53,7 +54,9 @@ func TestComments(t *testing.T) {
 	if _, ok := entity.CommentOf(d.Tx, d.Company, other.ID, ids[0]); ok {
 		t.Error("found a comment on another issue")
 	}
-	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "x"}, nil), ledger.Forbidden, "An agent writes on issues under a run of its own that is still going on; this request named none.")
+	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "comment.create", entity.CreateComment{ID: d.ID(),
+		Issue: i.ID, Body: "x"}, nil), ledger.Forbidden,
+		"An agent writes on issues under a run of its own that is still going on; this request named none.")
 }
 
 func TestClientRequestIDMakesOneComment(t *testing.T) {
@@ -61,8 +64,10 @@ func TestClientRequestIDMakesOneComment(t *testing.T) {
 	d := companytest.NewDesk(t)
 	i := d.Issue(t, company.CreateIssue{})
 	var a, b entity.Comment
-	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "once", ClientRequest: companytest.UID(5)}, &a)
-	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "once", ClientRequest: companytest.UID(5)}, &b)
+	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "once",
+		ClientRequest: companytest.UID(5)}, &a)
+	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "once",
+		ClientRequest: companytest.UID(5)}, &b)
 	if a.ID != b.ID || d.Load(i.ID).Comments != 1 {
 		t.Errorf("got %s and %s", a.ID, b.ID)
 	}
@@ -75,7 +80,9 @@ func TestDeletedCommentKeepsItsPlace(t *testing.T) {
 	i := d.Issue(t, company.CreateIssue{})
 	id := d.ID()
 	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: id, Issue: i.ID, Body: "secret"}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "comment.delete", company.DeleteComment{Issue: i.ID, ID: id}, nil), ledger.Forbidden, "Only the author or the board can delete a comment")
+	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "comment.delete",
+		company.DeleteComment{Issue: i.ID, ID: id}, nil), ledger.Forbidden,
+		"Only the author or the board can delete a comment")
 	var cm entity.Comment
 	d.Must(t, companytest.Board, "comment.delete", company.DeleteComment{Issue: i.ID, ID: id}, &cm)
 	if cm.Body != "" || cm.DeletedAt == 0 || cm.DeletedByUser != "local-board" {

@@ -77,7 +77,8 @@ var commentQueueKinds = []Kind{
 }
 
 // onQueue calls a handler with the queue, which must have the revision that the caller saw.
-func onQueue(change func(*ledger.Context, entity.Issue, CommentQueue, ChangeQueue) error) func(*ledger.Context, ChangeQueue) (any, error) {
+func onQueue(change func(*ledger.Context, entity.Issue, CommentQueue, ChangeQueue) error) func(*ledger.Context,
+	ChangeQueue) (any, error) {
 	return func(c *ledger.Context, p ChangeQueue) (any, error) {
 		i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 		if !ok {
@@ -85,10 +86,12 @@ func onQueue(change func(*ledger.Context, entity.Issue, CommentQueue, ChangeQueu
 		}
 		q, ok := QueueOf(c.Tx, i)
 		if !ok || q.Run.ID != p.Queue || q.Run.Session != 0 {
-			return nil, core.RefuseCode(ledger.Conflict, "comment_queue_gone", core.Object{}.Str("issueId", i.ID).Close(), "The queued comments are no longer waiting: their run has begun or ended")
+			return nil, core.RefuseCode(ledger.Conflict, "comment_queue_gone", core.Object{}.Str("issueId", i.ID).Close(),
+				"The queued comments are no longer waiting: their run has begun or ended")
 		}
 		if r := q.Revision(); r != p.Revision {
-			return nil, core.RefuseCode(ledger.Conflict, "comment_queue_changed", core.Object{}.Str("issueId", i.ID).Str("queueId", q.Run.ID).Str("revision", r).Close(),
+			return nil, core.RefuseCode(ledger.Conflict, "comment_queue_changed", core.Object{}.Str("issueId", i.ID).
+				Str("queueId", q.Run.ID).Str("revision", r).Close(),
 				"The queued comments have changed since; look again")
 		}
 		return nil, change(c, i, q, p)
@@ -120,7 +123,8 @@ func editQueued(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue
 	cm.Body, cm.UpdatedAt = p.Body, core.TimeOf(c.Now)
 	entity.Comments.Put(c.Tx, i.Company, string(at), cm)
 	c.Record(ledger.Change{Action: "issue.queued_comment_edited", EntityType: "issue", EntityID: i.ID,
-		Details: core.Object{}.Str("identifier", i.Identifier).Str("commentId", cm.ID).Str("bodySnippet", core.Snippet(cm.Body, 120)).Close()})
+		Details: core.Object{}.Str("identifier", i.Identifier).Str("commentId", cm.ID).Str("bodySnippet",
+			core.Snippet(cm.Body, 120)).Close()})
 	return nil
 }
 
@@ -134,7 +138,8 @@ func dropQueued(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue
 		return err
 	}
 	r := q.Run
-	r.Context.CommentIDs = slices.DeleteFunc(slices.Clone(r.Context.CommentIDs), func(id string) bool { return id == p.Comment })
+	r.Context.CommentIDs = slices.DeleteFunc(slices.Clone(r.Context.CommentIDs),
+		func(id string) bool { return id == p.Comment })
 	if r.Context.CommentID == p.Comment {
 		r.Context.CommentID = ""
 		if n := len(r.Context.CommentIDs); n > 0 {
@@ -143,7 +148,8 @@ func dropQueued(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue
 	}
 	r.UpdatedAt = core.TimeOf(c.Now)
 	entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
-	if len(q.Entries) == 1 && r.Context.WakeReason == "issue_commented" && r.Context.ApprovalID == "" && r.Context.InteractionID == "" {
+	if len(q.Entries) == 1 && r.Context.WakeReason == "issue_commented" && r.Context.ApprovalID == "" &&
+		r.Context.InteractionID == "" {
 		cancelLive(c, r, "Cancelled: the comment that asked for it was taken back", c.Cmd.Actor)
 	}
 	return nil
@@ -158,7 +164,8 @@ func orderQueue(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue
 	slices.Sort(had)
 	slices.Sort(want)
 	if !slices.Equal(had, want) {
-		return ledger.Refuse(ledger.Unprocessable, core.Object{}.List("commentIds", had).Close(), "orderedCommentIds names each queued comment once")
+		return ledger.Refuse(ledger.Unprocessable, core.Object{}.List("commentIds", had).Close(),
+			"orderedCommentIds names each queued comment once")
 	}
 	r := q.Run
 	r.Context.CommentIDs, r.UpdatedAt = slices.Clone(p.Order), core.TimeOf(c.Now)
@@ -172,7 +179,8 @@ func orderQueue(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue
 // interruptFor ends the running run, so that the run with the comments starts.
 func interruptFor(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue) error {
 	if p.Target != q.Target {
-		return core.RefuseCode(ledger.Conflict, "comment_queue_changed", core.Object{}.Str("issueId", i.ID).Null("targetRunId", q.Target).Close(), "Another run is at work by now, or none")
+		return core.RefuseCode(ledger.Conflict, "comment_queue_changed", core.Object{}.Str("issueId", i.ID).
+			Null("targetRunId", q.Target).Close(), "Another run is at work by now, or none")
 	}
 	c.Record(ledger.Change{Action: "issue.queued_comments_interrupted", EntityType: "issue", EntityID: i.ID,
 		Details: core.Object{}.Str("identifier", i.Identifier).Null("runId", q.Target).Str("queuedRunId", q.Run.ID).Close()})

@@ -45,14 +45,20 @@ const (
 )
 
 var companyKinds = []Kind{
-	{Name: KindCompanyCreate, From: FromBoard, Traits: AdminsOnly | Founds | Importable | EndsKeys, Weight: Weights.SetUp, Do: ledger.Typed(createCompany)},
-	{Name: KindCompanyUpdate, From: FromBoard, Traits: Importable | EndsKeys, Weight: Weights.SetUp, Do: ledger.Typed(updateCompany)},
+	{Name: KindCompanyCreate, From: FromBoard, Traits: AdminsOnly | Founds | Importable | EndsKeys, Weight: Weights.SetUp,
+		Do: ledger.Typed(createCompany)},
+	{Name: KindCompanyUpdate, From: FromBoard, Traits: Importable | EndsKeys, Weight: Weights.SetUp,
+		Do: ledger.Typed(updateCompany)},
 	{Name: KindCompanyBranding, From: FromBoard, Traits: EndsKeys, Weight: Weights.SetUp, Do: ledger.Typed(brandCompany)},
-	{Name: KindCompanyArchive, From: FromBoard, Traits: LeadersOnly | EndsKeys, Weight: Weights.Retires, Do: ledger.Typed(archiveCompany)},
-	{Name: KindCompanyPause, From: FromBoard, Traits: LeadersOnly | EndsKeys, Weight: Weights.Halting, Do: ledger.Typed(pauseCompany)},
+	{Name: KindCompanyArchive, From: FromBoard, Traits: LeadersOnly | EndsKeys, Weight: Weights.Retires,
+		Do: ledger.Typed(archiveCompany)},
+	{Name: KindCompanyPause, From: FromBoard, Traits: LeadersOnly | EndsKeys, Weight: Weights.Halting,
+		Do: ledger.Typed(pauseCompany)},
 	{Name: KindCompanySettle, From: FromNode, Traits: EndsKeys, Weight: Weights.ByNodes, Do: ledger.Typed(settleCompany)},
-	{Name: KindCompanyResume, From: FromBoard, Traits: LeadersOnly | EndsKeys, Weight: Weights.Steering, Do: ledger.Typed(resumeCompany)},
-	{Name: KindCompanyDelete, From: FromBoard | FromNode, Traits: LeadersOnly | WindsUp | EndsKeys, Weight: Weights.Ends, Do: ledger.Typed(deleteCompany)},
+	{Name: KindCompanyResume, From: FromBoard, Traits: LeadersOnly | EndsKeys, Weight: Weights.Steering,
+		Do: ledger.Typed(resumeCompany)},
+	{Name: KindCompanyDelete, From: FromBoard | FromNode, Traits: LeadersOnly | WindsUp | EndsKeys, Weight: Weights.Ends,
+		Do: ledger.Typed(deleteCompany)},
 }
 
 // prefixOf returns the first three letters of a name in upper case.
@@ -111,7 +117,8 @@ func createCompany(c *ledger.Context, p entity.SaveCompany) (any, error) {
 		}
 	}
 	now := core.TimeOf(c.Now)
-	row := entity.Company{ID: p.ID, Status: entity.CompanyActive, AttachmentMaxBytes: DefaultAttachmentBytes, CreatedAt: now, UpdatedAt: now}
+	row := entity.Company{ID: p.ID, Status: entity.CompanyActive, AttachmentMaxBytes: DefaultAttachmentBytes,
+		CreatedAt: now, UpdatedAt: now}
 	if core.IsBoard(c) {
 		row.DefaultResponsibleUser = core.NullText(c.Cmd.Actor.ID)
 	}
@@ -133,7 +140,8 @@ func createCompany(c *ledger.Context, p entity.SaveCompany) (any, error) {
 	c.Set(core.CompanyIDKey(string(row.ID)), nil)
 	c.Set(core.PrefixKey(row.IssuePrefix), []byte(row.ID))
 	entity.CompanyTable.Put(c.Tx, row.ID, row.ID, row)
-	c.Record(ledger.Change{Action: "company.created", EntityType: "company", EntityID: string(row.ID), Details: core.Object{}.Str("name", row.Name).Close()})
+	c.Record(ledger.Change{Action: "company.created", EntityType: "company", EntityID: string(row.ID),
+		Details: core.Object{}.Str("name", row.Name).Close()})
 	return row, companyStored(c, entity.Company{}, row, p)
 }
 
@@ -153,7 +161,8 @@ func updateCompany(c *ledger.Context, p entity.SaveCompany) (any, error) {
 }
 
 func brandCompany(c *ledger.Context, p entity.SaveCompany) (any, error) {
-	return saveCompany(c, entity.SaveCompany{Name: p.Name, Description: p.Description, BrandColor: p.BrandColor, LogoAsset: p.LogoAsset}, "company.branding_updated")
+	return saveCompany(c, entity.SaveCompany{Name: p.Name, Description: p.Description, BrandColor: p.BrandColor,
+		LogoAsset: p.LogoAsset}, "company.branding_updated")
 }
 
 func saveCompany(c *ledger.Context, p entity.SaveCompany, action string) (any, error) {
@@ -240,7 +249,8 @@ func deleteCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 		c.Set(entity.DeletingKey(string(row.ID)), nil)
 		row.Status, row.UpdatedAt = entity.CompanyDeleting, core.TimeOf(c.Now)
 		entity.CompanyTable.Put(c.Tx, row.ID, row.ID, row)
-		c.Record(ledger.Change{Action: "company.deleted", EntityType: "company", EntityID: string(row.ID), Details: core.Object{}.Str("name", row.Name).Close()})
+		c.Record(ledger.Change{Action: "company.deleted", EntityType: "company", EntityID: string(row.ID),
+			Details: core.Object{}.Str("name", row.Name).Close()})
 	}
 	if live := entity.RunsInScope(c.Tx, row.ID, entity.ScopeCompany, string(row.ID), MaxStoppedRuns); len(live) > 0 {
 		for _, r := range live {

@@ -19,7 +19,8 @@ func TestIssuePrefixesAreThreeLettersAndAnAForEachThatWasThere(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	for _, c := range []struct{ name, want string }{
-		{"Clippers", "CLI"}, {"Clink", "CLIA"}, {"c-l-i", "CLIAA"}, {"7 B!", "B"}, {"Über Öl", "BER"}, {"42", "CMP"}, {"Clippy", "CLIAAA"},
+		{"Clippers", "CLI"}, {"Clink", "CLIA"}, {"c-l-i", "CLIAA"}, {"7 B!", "B"}, {"Über Öl", "BER"}, {"42", "CMP"},
+		{"Clippy", "CLIAAA"},
 	} {
 		if row := d.Found(t, c.name); row.IssuePrefix != c.want {
 			t.Errorf("%q has prefix %s, want %s", c.name, row.IssuePrefix, c.want)
@@ -36,7 +37,8 @@ func TestCompanyStatusFollowsTheTable(t *testing.T) {
 	for _, c := range []struct {
 		from           entity.CompanyStatus
 		pause, archive entity.CompanyStatus // "" is refused
-	}{{entity.CompanyActive, entity.CompanyPaused, entity.CompanyArchived}, {entity.CompanyPaused, entity.CompanyPaused, entity.CompanyArchived}, {entity.CompanyArchived, "", entity.CompanyArchived}} {
+	}{{entity.CompanyActive, entity.CompanyPaused, entity.CompanyArchived}, {entity.CompanyPaused, entity.CompanyPaused,
+		entity.CompanyArchived}, {entity.CompanyArchived, "", entity.CompanyArchived}} {
 		row := entity.Company{Status: c.from}
 		if got, err := row.Pause("manual", at); err != nil && c.pause != "" || err == nil && got.Status != c.pause {
 			t.Errorf("pausing a company that is %s: %s, %v, want %q", c.from, got.Status, err, c.pause)
@@ -72,10 +74,12 @@ func TestACompanyOverItsBudgetDoesNotResume(t *testing.T) {
 	if err := d.Cost(companytest.Board, d.Agent("Ada"), 100); err != nil {
 		t.Fatal(err)
 	}
-	if row, _ := entity.CompanyOf(d.Tx, d.Company); row.Status != entity.CompanyPaused || row.PauseReason != entity.PausedForBudget {
+	if row, _ := entity.CompanyOf(d.Tx, d.Company); row.Status != entity.CompanyPaused ||
+		row.PauseReason != entity.PausedForBudget {
 		t.Fatalf("at its limit the company is %s for %q", row.Status, row.PauseReason)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "company.resume", company.ChangeCompany{}, nil), ledger.Conflict, "Company is paused because its budget hard-stop was reached.")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "company.resume", company.ChangeCompany{}, nil), ledger.Conflict,
+		"Company is paused because its budget hard-stop was reached.")
 	more := core.Cents(200)
 	d.Must(t, companytest.Board, "company.update", entity.SaveCompany{Budget: &more}, nil)
 	if row, _ := entity.CompanyOf(d.Tx, d.Company); row.Status != entity.CompanyActive {
@@ -130,9 +134,11 @@ func TestDeletingACompanyGoesOnUntilNothingIsLeft(t *testing.T) {
 	title, name := "Ship", "Rig"
 	goal, project, ada := d.ID(), d.ID(), d.ID()
 	d.Must(t, companytest.Board, "goal.create", entity.SaveGoal{ID: goal, Title: &title}, nil)
-	d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: project, Name: &name, Goals: &[]string{goal}, Workspace: &entity.SaveWorkspace{ID: d.ID(), Cwd: &title}}, nil)
+	d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: project, Name: &name, Goals: &[]string{goal},
+		Workspace: &entity.SaveWorkspace{ID: d.ID(), Cwd: &title}}, nil)
 	d.Must(t, companytest.Board, "agent.create", entity.SaveAgent{ID: ada, Name: &name}, nil)
-	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: d.ID(), Agent: ada, Name: "k", Hash: strings.Repeat("ab", 32)}, nil)
+	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: d.ID(), Agent: ada, Name: "k",
+		Hash: strings.Repeat("ab", 32)}, nil)
 	d.Must(t, companytest.Board, "label.create", company.CreateLabel{ID: d.ID(), Name: "bug", Color: "#ff0000"}, nil)
 	run := d.Run(ada)
 	for range company.DeleteChunk / 3 {
@@ -201,19 +207,22 @@ func TestCompaniesReplayToTheSameBytes(t *testing.T) {
 			if n > 0 {
 				boss = team[(n-1)/2]
 			}
-			d.Must(t, companytest.Board, "agent.create", entity.SaveAgent{ID: id, Name: &name, ReportsTo: &boss, AdapterConfig: cfg}, nil)
+			d.Must(t, companytest.Board, "agent.create", entity.SaveAgent{ID: id, Name: &name, ReportsTo: &boss,
+				AdapterConfig: cfg}, nil)
 			team = append(team, id)
 		}
 		title := "T"
 		for n := range 5 {
 			goal := d.ID()
 			d.Must(t, companytest.Board, "goal.create", entity.SaveGoal{ID: goal, Title: &title}, nil)
-			d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: d.ID(), Name: &title, Goals: &[]string{goal}, Env: []byte(`{"B":"2","A":{"type":"plain","value":"1"}}`)}, nil)
+			d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: d.ID(), Name: &title, Goals: &[]string{goal},
+				Env: []byte(`{"B":"2","A":{"type":"plain","value":"1"}}`)}, nil)
 			if n == 3 {
 				d.Must(t, companytest.Board, "goal.delete", company.DeleteGoal{ID: goal}, nil)
 			}
 		}
-		d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: team[2], Title: &title, AdapterConfig: []byte(`{"x":{"b":1,"a":2}}`)}, nil)
+		d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: team[2], Title: &title,
+			AdapterConfig: []byte(`{"x":{"b":1,"a":2}}`)}, nil)
 		d.Must(t, companytest.Board, "agent.pause", company.ChangeAgent{Agent: team[1]}, nil)
 		d.Must(t, companytest.Board, "agent.delete", company.ChangeAgent{Agent: team[0]}, nil)
 		d.Must(t, companytest.Board, "agent.terminate", company.ChangeAgent{Agent: team[5]}, nil)

@@ -30,7 +30,8 @@ const (
 	DeniedRule         Denial = "rule" // of the constitution
 )
 
-var denials = []Denial{DeniedMeshStopped, DeniedCompany, DeniedAgent, DeniedAgentStopped, DeniedBudget, DeniedNoProgress, DeniedTreeHold, DeniedStrategy, DeniedStage, DeniedRule}
+var denials = []Denial{DeniedMeshStopped, DeniedCompany, DeniedAgent, DeniedAgentStopped, DeniedBudget,
+	DeniedNoProgress, DeniedTreeHold, DeniedStrategy, DeniedStage, DeniedRule}
 
 // IsDenial reports whether a refusal's code is a decision of governance. The same
 // request gets it again until somebody decides otherwise. All other codes depend on
@@ -76,7 +77,8 @@ func DeniedIn(tx *ledger.Tx, of ledger.CompanyID) Denial {
 
 // RefuseDenied returns the 409 of a denial.
 func RefuseDenied(why Denial, format string, args ...any) error {
-	return core.RefuseCode(ledger.Conflict, GovernanceDenied, core.Object{}.Str("code", GovernanceDenied).Str("reason", string(why)).Close(), format, args...)
+	return core.RefuseCode(ledger.Conflict, GovernanceDenied, core.Object{}.Str("code", GovernanceDenied).
+		Str("reason", string(why)).Close(), format, args...)
 }
 
 // DenyLive ends a live run because governance denies that it continues. The run's row

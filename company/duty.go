@@ -61,7 +61,8 @@ func cordon(c *ledger.Context, p Cordon) (any, error) {
 	}
 	d := Duty{Node: p.Node, Drain: p.Drain, Reason: p.Reason, By: c.Cmd.Actor.ID, At: core.TimeOf(c.Now)}
 	duties.Put(c.Tx, p.Node, d)
-	c.Record(ledger.Change{Action: "node.cordoned", EntityType: "node", EntityID: p.Node, Details: core.Object{}.Bool("drain", p.Drain).Null("reason", p.Reason).Close()})
+	c.Record(ledger.Change{Action: "node.cordoned", EntityType: "node", EntityID: p.Node,
+		Details: core.Object{}.Bool("drain", p.Drain).Null("reason", p.Reason).Close()})
 	return d, nil
 }
 
@@ -70,7 +71,8 @@ func uncordon(c *ledger.Context, p Uncordon) (any, error) {
 		return nil, err
 	}
 	if _, ok := DutyOf(c.Tx, p.Node); !ok {
-		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("nodeId", p.Node).Bool("cordoned", false).Close(), "The node is not cordoned")
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("nodeId", p.Node).Bool("cordoned", false).Close(),
+			"The node is not cordoned")
 	}
 	duties.Delete(c.Tx, p.Node)
 	c.Record(ledger.Change{Action: "node.uncordoned", EntityType: "node", EntityID: p.Node})

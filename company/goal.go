@@ -28,8 +28,10 @@ const (
 )
 
 var goalKinds = []Kind{
-	{Name: KindGoalCreate, From: FromBoard | FromAgent, Traits: Importable, Weight: Weights.Task, Do: ledger.Typed(createGoal)},
-	{Name: KindGoalUpdate, From: FromBoard | FromAgent, Traits: Importable, Weight: Weights.Task, Do: ledger.Typed(updateGoal)},
+	{Name: KindGoalCreate, From: FromBoard | FromAgent, Traits: Importable, Weight: Weights.Task,
+		Do: ledger.Typed(createGoal)},
+	{Name: KindGoalUpdate, From: FromBoard | FromAgent, Traits: Importable, Weight: Weights.Task,
+		Do: ledger.Typed(updateGoal)},
 	{Name: KindGoalDelete, From: FromBoard, Weight: Weights.Erase, Do: ledger.Typed(deleteGoal)},
 }
 
@@ -78,7 +80,8 @@ func createGoal(c *ledger.Context, p entity.SaveGoal) (any, error) {
 		return nil, err
 	}
 	entity.StoreGoal(c.Tx, g)
-	c.Record(ledger.Change{Action: "goal.created", EntityType: "goal", EntityID: g.ID, Details: core.Object{}.Str("title", g.Title).Close()})
+	c.Record(ledger.Change{Action: "goal.created", EntityType: "goal", EntityID: g.ID, Details: core.Object{}.Str("title",
+		g.Title).Close()})
 	return g, nil
 }
 
@@ -122,7 +125,8 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 	g, ok := entity.Goals.Get(c.Tx, company, p.ID)
 	if !ok {
 		if p.ID == entity.ImpliedGoalID(company) {
-			return nil, ledger.Refuse(ledger.Conflict, nil, "The last root goal can not be deleted; create another root goal first")
+			return nil, ledger.Refuse(ledger.Conflict, nil,
+				"The last root goal can not be deleted; create another root goal first")
 		}
 		return nil, errNoGoal()
 	}
@@ -134,7 +138,8 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 	var serving []string
 	for id := range entity.IssuesByGoal.IDs(c.Tx, company, g.ID, false) {
 		if serving = append(serving, id); len(serving) > MaxGoalMoves {
-			return nil, core.RefuseCode(ledger.Conflict, "goal_in_use", core.Object{}.Str("goalId", g.ID).Int("limit", MaxGoalMoves).Close(),
+			return nil, core.RefuseCode(ledger.Conflict, "goal_in_use", core.Object{}.Str("goalId", g.ID).
+				Int("limit", MaxGoalMoves).Close(),
 				"More than %d issues serve this goal; give them another first, or cancel the goal", MaxGoalMoves)
 		}
 	}
@@ -164,7 +169,8 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 			StoreIssue(c.Tx, i, next)
 		}
 	}
-	c.Record(ledger.Change{Action: "goal.deleted", EntityType: "goal", EntityID: g.ID, Details: core.Object{}.Str("title", g.Title).Close()})
+	c.Record(ledger.Change{Action: "goal.deleted", EntityType: "goal", EntityID: g.ID, Details: core.Object{}.Str("title",
+		g.Title).Close()})
 	return g, nil
 }
 
@@ -181,7 +187,8 @@ func ownRoot(tx *ledger.Tx, company ledger.CompanyID, id string) {
 }
 
 func errGoalLevels(below, above entity.Goal) error {
-	return core.RefuseCode(ledger.Unprocessable, "goal_level", core.Object{}.Str("goalId", below.ID).Str("level", string(below.Level)).Str("parentId", above.ID).Str("parentLevel", string(above.Level)).Close(),
+	return core.RefuseCode(ledger.Unprocessable, "goal_level", core.Object{}.Str("goalId", below.ID).
+		Str("level", string(below.Level)).Str("parentId", above.ID).Str("parentLevel", string(above.Level)).Close(),
 		"A goal of level %s cannot stand below one of level %s", below.Level, above.Level)
 }
 
@@ -210,5 +217,6 @@ func checkLastGoal(tx *ledger.Tx, g entity.Goal) error {
 	if !others {
 		return nil // the implied root replaces it
 	}
-	return core.RefuseCode(ledger.Conflict, "last_root_goal", core.Object{}.Str("goalId", g.ID).Close(), "A company with goals keeps at least one root goal of level company")
+	return core.RefuseCode(ledger.Conflict, "last_root_goal", core.Object{}.Str("goalId", g.ID).Close(),
+		"A company with goals keeps at least one root goal of level company")
 }

@@ -70,7 +70,8 @@ func quiesce(c *ledger.Context, _ Quiesce) (any, error) {
 	}
 	out := cancelEverywhere(c)
 	if out.Cancelled > 0 {
-		c.Record(ledger.Change{Action: "mesh.quiesced", EntityType: "mesh", EntityID: entity.AllHalted, Details: core.Object{}.Int("runs", int64(out.Cancelled)).Close()})
+		c.Record(ledger.Change{Action: "mesh.quiesced", EntityType: "mesh", EntityID: entity.AllHalted,
+			Details: core.Object{}.Int("runs", int64(out.Cancelled)).Close()})
 	}
 	return out, nil
 }

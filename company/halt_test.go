@@ -31,7 +31,8 @@ func TestAStopCancelsAllCompanies(t *testing.T) {
 		t.Errorf("the first step: %+v", out)
 	}
 	out = company.Stopped{}
-	if err := d.OfNode("one", session, "mesh.quiesce", company.Quiesce{}, &out); err != nil || out.Cancelled != n-company.MaxStoppedRuns || out.More {
+	if err := d.OfNode("one", session, "mesh.quiesce", company.Quiesce{}, &out); err != nil ||
+		out.Cancelled != n-company.MaxStoppedRuns || out.More {
 		t.Errorf("the second step: %+v, %v", out, err)
 	}
 	if left := company.RunningRuns(d.Tx, n); len(left) != 0 {
@@ -41,16 +42,21 @@ func TestAStopCancelsAllCompanies(t *testing.T) {
 	if !ok || h.Reason != "drill" || h.At == 0 {
 		t.Errorf("halted: %+v", h)
 	}
-	if err := d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Want: 1, Until: core.TimeOf(d.Now)}, nil); companytest.Refused(t, err).ErrCode != "mesh_stopped" {
+	if err := d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Want: 1,
+		Until: core.TimeOf(d.Now)}, nil); companytest.Refused(t, err).ErrCode != "mesh_stopped" {
 		t.Errorf("money is set aside: %v", err)
 	}
 	d.Must(t, companytest.Board, "mesh.resume", company.ResumeAll{}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "mesh.resume", company.ResumeAll{}, nil), ledger.Conflict, "The mesh is not stopped")
-	companytest.WantRefusal(t, d.OfNode("one", session, "mesh.quiesce", company.Quiesce{}, nil), ledger.Conflict, "The mesh is not stopped")
-	if err := d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Want: 1, Until: core.TimeOf(d.Now)}, nil); err != nil {
+	companytest.WantRefusal(t, d.Do(companytest.Board, "mesh.resume", company.ResumeAll{}, nil), ledger.Conflict,
+		"The mesh is not stopped")
+	companytest.WantRefusal(t, d.OfNode("one", session, "mesh.quiesce", company.Quiesce{}, nil), ledger.Conflict,
+		"The mesh is not stopped")
+	if err := d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Want: 1,
+		Until: core.TimeOf(d.Now)}, nil); err != nil {
 		t.Error(err)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "node.cordon", company.Cordon{Node: "nobody"}, nil), ledger.NotFound, "Node not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "node.cordon", company.Cordon{Node: "nobody"}, nil),
+		ledger.NotFound, "Node not found")
 	for _, name := range []string{company.KindMeshStop, company.KindNodeCordon} {
 		if kind, _ := company.KindOf(name); kind.From&company.FromAgent != 0 {
 			t.Errorf("an agent may give %s", name)
@@ -71,9 +77,12 @@ func TestFruitlessRuns(t *testing.T) {
 		{entity.Run{Status: entity.RunCancelled}, false, false},
 		{entity.Run{Status: entity.RunInterrupted}, false, false},
 		{entity.Run{Status: entity.RunSucceeded, LivenessState: "advanced"}, false, true},
-		{entity.Run{Status: entity.RunSucceeded, LivenessState: "empty_response"}, false, true}, // a program that says nothing
-		{entity.Run{Status: entity.RunSucceeded, LivenessState: "empty_response", Context: entity.RunContext{IssueID: "i"}}, true, true},
-		{entity.Run{Status: entity.RunSucceeded, LivenessState: "needs_followup", Context: entity.RunContext{IssueID: "i"}}, true, true},
+		{entity.Run{Status: entity.RunSucceeded, LivenessState: "empty_response"}, false,
+			true}, // a program that says nothing
+		{entity.Run{Status: entity.RunSucceeded, LivenessState: "empty_response", Context: entity.RunContext{IssueID: "i"}},
+			true, true},
+		{entity.Run{Status: entity.RunSucceeded, LivenessState: "needs_followup", Context: entity.RunContext{IssueID: "i"}},
+			true, true},
 	} {
 		if f, tells := care.Fruitless(tc.run); f != tc.fruitless || tells != tc.tells {
 			t.Errorf("%+v: %v, %v", tc.run.Status, f, tells)
@@ -94,7 +103,9 @@ func TestFruitlessRuns(t *testing.T) {
 	}
 	a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada)
 	blocked := d.Load(i.ID)
-	if a.Status != entity.AgentPaused || a.PauseReason != entity.PausedForNoProgress || blocked.Status != entity.IssueBlocked || len(care.RecoveriesOf(d.Tx, blocked)) != 1 {
-		t.Errorf("the agent is %s, %q; its issue %s with %d recoveries", a.Status, a.PauseReason, blocked.Status, len(care.RecoveriesOf(d.Tx, blocked)))
+	if a.Status != entity.AgentPaused || a.PauseReason != entity.PausedForNoProgress ||
+		blocked.Status != entity.IssueBlocked || len(care.RecoveriesOf(d.Tx, blocked)) != 1 {
+		t.Errorf("the agent is %s, %q; its issue %s with %d recoveries", a.Status, a.PauseReason, blocked.Status,
+			len(care.RecoveriesOf(d.Tx, blocked)))
 	}
 }

@@ -68,9 +68,12 @@ const (
 )
 
 var issueKinds = []Kind{
-	{Name: KindIssueCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Weight: Weights.Task, Do: ledger.Typed(MakeIssue)},
-	{Name: KindIssueUpdate, From: FromBoard | FromAgent, Traits: Importable | FencesItself | SeldomWork, Reads: issueFirst, Weight: Weights.Task, Do: ledger.Typed(updateIssue)},
-	{Name: KindIssueDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Weight: Weights.Erase, Do: ledger.Typed(deleteIssue)},
+	{Name: KindIssueCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Weight: Weights.Task,
+		Do: ledger.Typed(MakeIssue)},
+	{Name: KindIssueUpdate, From: FromBoard | FromAgent, Traits: Importable | FencesItself | SeldomWork, Reads: issueFirst,
+		Weight: Weights.Task, Do: ledger.Typed(updateIssue)},
+	{Name: KindIssueDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Weight: Weights.Erase,
+		Do: ledger.Typed(deleteIssue)},
 }
 
 // The duplicate guard and the body's idempotencyKey keep one row each:
@@ -91,10 +94,13 @@ func MakeIssue(c *ledger.Context, p CreateIssue) (any, error) {
 			return nil, err
 		}
 	}
-	i := entity.Issue{ID: p.ID, Company: company, Title: p.Title, Description: p.Description, Priority: p.Priority, Assignee: p.Assignee, AssigneeUser: p.AssigneeUser,
-		Project: p.Project, Workspace: p.Workspace, Goal: p.Goal, Parent: p.Parent, BlockedBy: core.SortedSet(p.BlockedBy), Labels: core.SortedSet(p.Labels),
+	i := entity.Issue{ID: p.ID, Company: company, Title: p.Title, Description: p.Description, Priority: p.Priority,
+		Assignee: p.Assignee, AssigneeUser: p.AssigneeUser,
+		Project: p.Project, Workspace: p.Workspace, Goal: p.Goal, Parent: p.Parent, BlockedBy: core.SortedSet(p.BlockedBy),
+		Labels:      core.SortedSet(p.Labels),
 		BillingCode: p.BillingCode, WorkMode: p.WorkMode, HarnessKind: p.HarnessKind, ReviewPolicy: p.ReviewPolicy,
-		OriginKind: p.OriginKind, OriginID: p.OriginID, OriginRun: p.OriginRun, OriginFingerprint: p.OriginFingerprint, Depth: p.Depth,
+		OriginKind: p.OriginKind, OriginID: p.OriginID, OriginRun: p.OriginRun, OriginFingerprint: p.OriginFingerprint,
+		Depth:              p.Depth,
 		ExecutionWorkspace: p.ExecutionWorkspace, WorkspacePref: p.WorkspacePref, WorkspaceSettings: p.WorkspaceSettings,
 		AdapterOverrides: p.AdapterOverrides, ExecutionPolicy: p.ExecutionPolicy, UnblockDescriptor: p.UnblockDescriptor,
 		CreatedAt: now, UpdatedAt: now}
@@ -114,7 +120,8 @@ func MakeIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	if p.Resting && i.Monitor != nil {
 		i.Monitor.NextAt = 0
 	}
-	i.TitleHash = core.TextKey(strconv.Itoa(len(i.Title)) + ":" + i.Title + "/" + i.Project + "/" + i.Parent + "/" + i.Description)
+	i.TitleHash = core.TextKey(strconv.Itoa(len(i.Title)) + ":" + i.Title + "/" + i.Project + "/" + i.Parent + "/" +
+		i.Description)
 	if p.RequestKey != "" {
 		i.RequestHash = core.TextKey(p.RequestKey)
 		if old, ok := existing(c.Tx, requestKey(company, i.RequestHash), company); ok {
@@ -257,7 +264,8 @@ func inherit(tx *ledger.Tx, i entity.Issue) (entity.Issue, error) {
 }
 
 func errTooDeep(depth uint64) error {
-	return ledger.Refuse(ledger.Unprocessable, core.Object{}.Uint("requestDepth", depth).Uint("limit", MaxRequestDepth).Close(),
+	return ledger.Refuse(ledger.Unprocessable, core.Object{}.Uint("requestDepth", depth).
+		Uint("limit", MaxRequestDepth).Close(),
 		"Work can be delegated at most %d deep", MaxRequestDepth)
 }
 
@@ -330,7 +338,8 @@ func recordCreated(c *ledger.Context, i entity.Issue, p CreateIssue) {
 	if p.BlockParent && i.Parent != "" {
 		d = d.Bool("parentBlockerAdded", true)
 	}
-	d = d.Bool("statusDefaulted", p.Status == "").Str("statusDefaultReason", reason).Bool("assignmentWakeSkipped", i.Assignee == "")
+	d = d.Bool("statusDefaulted", p.Status == "").Str("statusDefaultReason", reason).Bool("assignmentWakeSkipped",
+		i.Assignee == "")
 	if i.Assignee == "" {
 		d = d.Str("assignmentWakeSkipReason", "no_agent_assignee")
 	} else {
@@ -388,7 +397,8 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	}
 	dropIssue(c.Tx, i)
 	c.Record(ledger.Change{Action: "issue.deleted", EntityType: "issue", EntityID: i.ID,
-		Details: core.Object{}.Str("identifier", i.Identifier).Str("title", core.Snippet(i.Title, 200)).Int("movedChildren", moved).Int("freedIssues", freed).Close()})
+		Details: core.Object{}.Str("identifier", i.Identifier).Str("title", core.Snippet(i.Title, 200)).Int("movedChildren",
+			moved).Int("freedIssues", freed).Close()})
 	return result, nil
 }
 

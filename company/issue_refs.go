@@ -39,7 +39,8 @@ func mayWork(c *ledger.Context, agent, project string) error {
 	if !ok {
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	}
-	if a.PauseReason == entity.PausedForBudget || entity.ScopePaused(c.Tx, company, entity.ScopeCompany, string(company)) || project != "" && entity.ScopePaused(c.Tx, company, entity.ScopeProject, project) {
+	if a.PauseReason == entity.PausedForBudget || entity.ScopePaused(c.Tx, company, entity.ScopeCompany,
+		string(company)) || project != "" && entity.ScopePaused(c.Tx, company, entity.ScopeProject, project) {
 		if err := Ask.Renew(c, agent, project); err != nil {
 			return err
 		}
@@ -71,10 +72,12 @@ func wakeForUpdate(c *ledger.Context, before, i entity.Issue, cm *entity.Comment
 	}
 	if i.Status == entity.IssueDone {
 		for _, waiting := range entity.Blocks(c.Tx, i) {
-			if waiting.Assignee == "" || waiting.Status.Terminal() || waiting.Status == entity.IssueBacklog || len(entity.Unresolved(c.Tx, waiting)) > 0 {
+			if waiting.Assignee == "" || waiting.Status.Terminal() || waiting.Status == entity.IssueBacklog ||
+				len(entity.Unresolved(c.Tx, waiting)) > 0 {
 				continue
 			}
-			if err := WakeForIssue(c, waiting, entity.WakeAutomation, "issue.update", "issue_blockers_resolved", ""); err != nil {
+			if err := WakeForIssue(c, waiting, entity.WakeAutomation, "issue.update", "issue_blockers_resolved",
+				""); err != nil {
 				return err
 			}
 		}
@@ -84,7 +87,8 @@ func wakeForUpdate(c *ledger.Context, before, i entity.Issue, cm *entity.Comment
 
 func wakeForChildren(c *ledger.Context, i entity.Issue) error {
 	parent, ok := entity.IssueTable.Get(c.Tx, i.Company, i.Parent)
-	if i.Parent == "" || !ok || parent.Assignee == "" || parent.Status.Terminal() || parent.Status == entity.IssueBacklog || core.IsAgent(c) && c.Cmd.Actor.ID == parent.Assignee {
+	if i.Parent == "" || !ok || parent.Assignee == "" || parent.Status.Terminal() ||
+		parent.Status == entity.IssueBacklog || core.IsAgent(c) && c.Cmd.Actor.ID == parent.Assignee {
 		return nil
 	}
 	for child := range entity.ChildrenOf(c.Tx, i.Company, i.Parent) {

@@ -52,7 +52,8 @@ func TestMove(t *testing.T) {
 					continue
 				}
 				if err != nil {
-					m := companytest.Detail(t, companytest.WantRefusal(t, err, ledger.Conflict, fmt.Sprintf("Issue cannot move from %s to %s", from, to)))
+					m := companytest.Detail(t, companytest.WantRefusal(t, err, ledger.Conflict,
+						fmt.Sprintf("Issue cannot move from %s to %s", from, to)))
 					if m["status"] != string(from) || len(m["allowedStatuses"].([]any)) != len(splitWords(table[from])) {
 						t.Errorf("%s to %s: details %v", from, to, m)
 					}
@@ -94,7 +95,8 @@ func checkSideEffects(t *testing.T, i, next entity.Issue) {
 	for _, f := range []struct {
 		status entity.IssueStatus
 		at     core.Time
-	}{{entity.IssueInProgress, next.StartedAt}, {entity.IssueDone, next.CompletedAt}, {entity.IssueCancelled, next.CancelledAt}, {entity.IssueBlocked, next.BlockedAt}} {
+	}{{entity.IssueInProgress, next.StartedAt}, {entity.IssueDone, next.CompletedAt},
+		{entity.IssueCancelled, next.CancelledAt}, {entity.IssueBlocked, next.BlockedAt}} {
 		want := core.Time(0)
 		if next.Status == f.status {
 			want = 99
@@ -131,7 +133,8 @@ func TestMoveNeedsAssigneeAndReason(t *testing.T) {
 	_, _, err := entity.Issue{Status: entity.IssueTodo}.Move(entity.Move{To: entity.IssueInProgress, Board: true})
 	companytest.WantRefusal(t, err, ledger.Unprocessable, "in_progress issues require an assignee")
 	_, _, err = entity.Issue{Status: entity.IssueTodo}.Move(entity.Move{To: entity.IssueBlocked})
-	companytest.WantRefusal(t, err, ledger.Unprocessable, "Entering blocked requires unresolved blockers, a pending interaction/approval, or unblockDescriptor")
+	companytest.WantRefusal(t, err, ledger.Unprocessable,
+		"Entering blocked requires unresolved blockers, a pending interaction/approval, or unblockDescriptor")
 }
 
 func TestCreateIssue(t *testing.T) {
@@ -139,7 +142,8 @@ func TestCreateIssue(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
 	first := d.Issue(t, company.CreateIssue{Title: "Design gripper", Description: "Make one"})
-	if first.Identifier != "ACM-1" || first.Status != entity.IssueBacklog || first.Priority != entity.PriorityMedium || first.CreatedUser != "local-board" {
+	if first.Identifier != "ACM-1" || first.Status != entity.IssueBacklog || first.Priority != entity.PriorityMedium ||
+		first.CreatedUser != "local-board" {
 		t.Errorf("got %+v", first)
 	}
 	if got, ok := entity.FindIssue(d.Tx, "acm-1"); !ok || got.ID != first.ID {
@@ -148,7 +152,8 @@ func TestCreateIssue(t *testing.T) {
 	if got, ok := entity.FindIssue(d.Tx, first.ID); !ok || got.Number != 1 {
 		t.Errorf("by ID: %v %v", got, ok)
 	}
-	if assigned := d.Issue(t, company.CreateIssue{Assignee: ada}); assigned.Status != entity.IssueTodo || assigned.Identifier != "ACM-2" {
+	if assigned := d.Issue(t, company.CreateIssue{Assignee: ada}); assigned.Status != entity.IssueTodo ||
+		assigned.Identifier != "ACM-2" {
 		t.Errorf("assigned issue: got %s %s", assigned.Identifier, assigned.Status)
 	}
 	child := d.Issue(t, company.CreateIssue{Parent: first.ID, Child: true})
@@ -157,7 +162,8 @@ func TestCreateIssue(t *testing.T) {
 	}
 	area, goal := d.ID(), d.ID()
 	entity.ProjectTable.Put(d.Tx, d.Company, area, entity.Project{ID: area, Goal: goal, Workspace: companytest.UID(8)})
-	place.Workspaces.Put(d.Tx, d.Company, companytest.UID(8), place.Workspace{ID: companytest.UID(8), Company: d.Company, Project: area})
+	place.Workspaces.Put(d.Tx, d.Company, companytest.UID(8), place.Workspace{ID: companytest.UID(8), Company: d.Company,
+		Project: area})
 	entity.StoreGoal(d.Tx, entity.Goal{ID: goal, Company: d.Company, Level: "company"})
 	if i := d.Issue(t, company.CreateIssue{Project: area}); i.Goal != goal || i.Workspace != companytest.UID(8) {
 		t.Errorf("of a project: goal %q, workspace %q", i.Goal, i.Workspace)
@@ -174,8 +180,11 @@ func TestCreateIssue(t *testing.T) {
 		p.ID, p.Title = d.ID(), name
 		companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", p, nil), ledger.NotFound, name)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "ip", Status: entity.IssueInProgress}, nil), ledger.Unprocessable, "in_progress issues require an assignee")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "b", Status: entity.IssueBlocked}, nil), ledger.Unprocessable, "Entering blocked requires unresolved blockers, a pending interaction/approval, or unblockDescriptor")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "ip",
+		Status: entity.IssueInProgress}, nil), ledger.Unprocessable, "in_progress issues require an assignee")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "b",
+		Status: entity.IssueBlocked}, nil), ledger.Unprocessable,
+		"Entering blocked requires unresolved blockers, a pending interaction/approval, or unblockDescriptor")
 	if next := d.Issue(t, company.CreateIssue{}); next.Identifier != "ACM-6" {
 		t.Errorf("refused creations took numbers: next is %s", next.Identifier)
 	}
@@ -207,7 +216,8 @@ func TestDuplicateGuard(t *testing.T) {
 	if second.Duplicate != "" {
 		t.Errorf("allowed duplicate: %q", second.Duplicate)
 	}
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: second.Issue.ID, Status: entity.IssueDone}, nil)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: second.Issue.ID,
+		Status: entity.IssueDone}, nil)
 	if r := again(p); r.Duplicate != "" {
 		t.Errorf("the open one is done, yet %q", r.Duplicate)
 	}
@@ -229,18 +239,23 @@ func TestBlockers(t *testing.T) {
 	ada := d.Agent("Ada")
 	a, b := d.Issue(t, company.CreateIssue{}), d.Issue(t, company.CreateIssue{})
 	waiting := d.Issue(t, company.CreateIssue{Status: entity.IssueBlocked, BlockedBy: []string{a.ID, b.ID}, Assignee: ada})
-	claim := company.CheckOutIssue{Issue: waiting.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueBlocked, entity.IssueTodo}}
-	r := companytest.WantRefusal(t, d.Do(companytest.Board, "issue.checkout", claim, nil), ledger.Unprocessable, "Issue is blocked by unresolved blockers")
-	if m := companytest.Detail(t, r); len(m["unresolvedBlockers"].([]any)) != 2 || len(m["unresolvedBlockerIssueIds"].([]any)) != 2 {
+	claim := company.CheckOutIssue{Issue: waiting.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueBlocked,
+		entity.IssueTodo}}
+	r := companytest.WantRefusal(t, d.Do(companytest.Board, "issue.checkout", claim, nil), ledger.Unprocessable,
+		"Issue is blocked by unresolved blockers")
+	if m := companytest.Detail(t, r); len(m["unresolvedBlockers"].([]any)) != 2 ||
+		len(m["unresolvedBlockerIssueIds"].([]any)) != 2 {
 		t.Errorf("details %v", m)
 	}
-	for by, says := range map[string]string{a.ID: "Issue cannot be blocked by itself", waiting.ID: "Blocking relations cannot contain cycles"} {
+	for by, says := range map[string]string{a.ID: "Issue cannot be blocked by itself",
+		waiting.ID: "Blocking relations cannot contain cycles"} {
 		err := d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: a.ID, BlockedBy: &[]string{by}}, nil)
 		companytest.WantRefusal(t, err, ledger.Unprocessable, says)
 	}
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: a.ID, Status: entity.IssueDone}, nil)
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: b.ID, Status: entity.IssueCancelled}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.checkout", claim, nil), ledger.Unprocessable, "Issue is blocked by unresolved blockers")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.checkout", claim, nil), ledger.Unprocessable,
+		"Issue is blocked by unresolved blockers")
 	none := []string{}
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: waiting.ID, BlockedBy: &none}, nil)
 	d.Must(t, companytest.Board, "issue.checkout", claim, nil)
@@ -253,7 +268,8 @@ func TestUpdateIssue(t *testing.T) {
 	i := d.Issue(t, company.CreateIssue{Assignee: ada})
 	empty, title := "", "New"
 	var r entity.IssueResult
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Title: &title, Priority: entity.PriorityHigh}, &r)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Title: &title,
+		Priority: entity.PriorityHigh}, &r)
 	if string(r.Changes) != fmt.Sprintf(`{"title":{"from":%q,"to":"New"},"priority":{"from":"medium","to":"high"}}`, i.Title) {
 		t.Errorf("changes: %s", r.Changes)
 	}
@@ -261,8 +277,10 @@ func TestUpdateIssue(t *testing.T) {
 	if string(r.Changes) != "{}" || r.Issue.UpdatedAt != d.Load(i.ID).UpdatedAt || len(d.Last) != 0 {
 		t.Errorf("nothing changed, yet %s %v", r.Changes, d.Last)
 	}
-	d.Must(t, companytest.Board, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &empty}, nil), ledger.Unprocessable, "in_progress issues require an assignee")
+	d.Must(t, companytest.Board, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada,
+		Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &empty},
+		nil), ledger.Unprocessable, "in_progress issues require an assignee")
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &bob}, &r)
 	if r.Issue.Assignee != bob || r.Issue.Held() {
 		t.Errorf("reassigned: %s, held %v", r.Issue.Assignee, r.Issue.Held())
@@ -273,7 +291,8 @@ func TestUpdateIssue(t *testing.T) {
 		t.Errorf("a user took over: %q %q", r.Issue.Assignee, r.Issue.AssigneeUser)
 	}
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone}, nil)
-	if err := d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInProgress}, nil); err == nil {
+	if err := d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInProgress},
+		nil); err == nil {
 		t.Error("done to in_progress was allowed")
 	}
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueTodo}, nil)
@@ -281,7 +300,8 @@ func TestUpdateIssue(t *testing.T) {
 		t.Errorf("a reopening is not noted as an override: %s", got)
 	}
 	grandchild := d.Issue(t, company.CreateIssue{Parent: d.Issue(t, company.CreateIssue{Parent: i.ID}).ID})
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Parent: &grandchild.ID}, nil), ledger.Unprocessable, "Issue parent would create cycle")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID,
+		Parent: &grandchild.ID}, nil), ledger.Unprocessable, "Issue parent would create cycle")
 }
 
 // An agent that lowered how deep its task was delegated could delegate without end.
@@ -314,12 +334,14 @@ func TestAnAgentOnlyRaisesTheDepthOfItsTask(t *testing.T) {
 func TestDeleteIssueCascades(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
-	d.Must(t, companytest.Board, "label.create", company.CreateLabel{ID: companytest.UID(77), Name: "bug", Color: "#ff0000"}, nil)
+	d.Must(t, companytest.Board, "label.create", company.CreateLabel{ID: companytest.UID(77), Name: "bug",
+		Color: "#ff0000"}, nil)
 	top := d.Issue(t, company.CreateIssue{})
 	i := d.Issue(t, company.CreateIssue{Parent: top.ID, Labels: []string{companytest.UID(77)}, RequestKey: "k"})
 	child := d.Issue(t, company.CreateIssue{Parent: i.ID})
 	waiting := d.Issue(t, company.CreateIssue{BlockedBy: []string{i.ID}})
-	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "hi", ClientRequest: companytest.UID(9)}, nil)
+	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "hi",
+		ClientRequest: companytest.UID(9)}, nil)
 	d.Must(t, companytest.Board, "issue.read", inbox.MarkIssue{Issue: i.ID}, nil)
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: i.ID}, nil)
 	if len(d.Last) != 3 {
@@ -380,7 +402,8 @@ func TestListIssues(t *testing.T) {
 	if n := entity.CountIssues(d.Tx, d.Company); n[entity.IssueTodo] != 2 || n[entity.IssueBacklog] != 1 {
 		t.Errorf("counts: %v", n)
 	}
-	if f := inbox.Search(d.Tx, d.Company, "gripper high", 0, 0); f.Total != 1 || f.Hits[0].Issue.ID != high.ID || f.Hits[0].Snippets[0].Text != "high gripper" {
+	if f := inbox.Search(d.Tx, d.Company, "gripper high", 0, 0); f.Total != 1 || f.Hits[0].Issue.ID != high.ID ||
+		f.Hits[0].Snippets[0].Text != "high gripper" {
 		t.Errorf("search: %+v", f)
 	}
 }
@@ -399,8 +422,10 @@ func TestIndexesFollowRows(t *testing.T) {
 	}
 	for n, id := range ids {
 		to := entity.IssueStatuses[n%len(entity.IssueStatuses)]
-		_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, Status: to, UnblockDescriptor: []byte(`{"owner":"board"}`)}, nil)
-		_ = d.Do(companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: id, Agent: ada, Expected: entity.IssueStatuses}, nil)
+		_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, Status: to,
+			UnblockDescriptor: []byte(`{"owner":"board"}`)}, nil)
+		_ = d.Do(companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: id, Agent: ada,
+			Expected: entity.IssueStatuses}, nil)
 		if n%5 == 0 {
 			_ = d.Do(companytest.Board, "issue.release", company.ReleaseIssue{Issue: id}, nil)
 		}
@@ -423,7 +448,8 @@ func TestIndexesFollowRows(t *testing.T) {
 			}
 		}
 		for _, a := range []string{ada, bob} {
-			if ok := d.Tx.Has(ledger.Key("c", string(d.Company), "issue-assignee", a+"."+string(i.Status), i.ID)); ok != (i.Assignee == a) {
+			if ok := d.Tx.Has(ledger.Key("c", string(d.Company), "issue-assignee", a+"."+string(i.Status),
+				i.ID)); ok != (i.Assignee == a) {
 				t.Errorf("%s of %q: under %s is %v", i.ID, i.Assignee, a, ok)
 			}
 		}
@@ -438,5 +464,6 @@ func TestAnIssueBeginsInAStatusThatThereIs(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	p := company.CreateIssue{ID: d.ID(), Title: "x", Status: "paused"}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", p, nil), ledger.Invalid, "status is one of [backlog todo in_progress in_review done blocked cancelled]")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", p, nil), ledger.Invalid,
+		"status is one of [backlog todo in_progress in_review done blocked cancelled]")
 }

@@ -260,7 +260,8 @@ func moveIssue(c *ledger.Context, i, next entity.Issue, to entity.IssueStatus) (
 	}
 	descriptor := next.UnblockDescriptor
 	unresolved := entity.Unresolved(c.Tx, next)
-	moved, override, err := next.Move(entity.Move{To: to, Board: !core.IsAgent(c), Routable: len(descriptor) > 0 || len(unresolved) > 0 || to == entity.IssueBlocked && AwaitsBoard(c.Tx, i), Now: core.TimeOf(c.Now)})
+	moved, override, err := next.Move(entity.Move{To: to, Board: !core.IsAgent(c), Routable: len(descriptor) > 0 ||
+		len(unresolved) > 0 || to == entity.IssueBlocked && AwaitsBoard(c.Tx, i), Now: core.TimeOf(c.Now)})
 	if err != nil {
 		return i, false, err
 	}
@@ -296,7 +297,8 @@ func errNotYoursToCancel(c *ledger.Context, i entity.Issue) error {
 			names = append(names, string(s))
 		}
 	}
-	return ledger.Refuse(ledger.Unprocessable, core.Object{}.Str("issueId", i.ID).Null("createdByAgentId", i.CreatedAgent).Null("createdByUserId", i.CreatedUser).
+	return ledger.Refuse(ledger.Unprocessable, core.Object{}.Str("issueId", i.ID).Null("createdByAgentId", i.CreatedAgent).
+		Null("createdByUserId", i.CreatedUser).
 		List("allowedStatuses", names).Null("escalateToAgentId", string(a.ReportsTo)).Close(),
 		"An agent may not cancel a task that another created: complete it, block it, or escalate to its manager")
 }
@@ -305,17 +307,20 @@ func errNotYoursToCancel(c *ledger.Context, i entity.Issue) error {
 // own issues, those that it created, those of its subtree and unassigned ones; all
 // others only with the permission to assign tasks.
 func mayReassign(c *ledger.Context, i, next entity.Issue) error {
-	if !core.IsAgent(c) || next.Assignee == i.Assignee && next.AssigneeUser == i.AssigneeUser || i.Assignee == "" && i.AssigneeUser == "" {
+	if !core.IsAgent(c) || next.Assignee == i.Assignee && next.AssigneeUser == i.AssigneeUser || i.Assignee == "" &&
+		i.AssigneeUser == "" {
 		return nil
 	}
 	actor := c.Cmd.Actor.ID
-	if i.Assignee == actor || i.CreatedAgent == actor || i.Assignee != "" && entity.Manages(c.Tx, i.Company, actor, i.Assignee) {
+	if i.Assignee == actor || i.CreatedAgent == actor || i.Assignee != "" && entity.Manages(c.Tx, i.Company, actor,
+		i.Assignee) {
 		return nil
 	}
 	if a, ok := entity.AgentTable.Get(c.Tx, i.Company, actor); ok && a.MayAssign() {
 		return nil
 	}
-	return ledger.Refuse(ledger.Forbidden, i.Holder().Str("actorAgentId", actor).Close(), "Missing permission: %s", entity.AssignTasks)
+	return ledger.Refuse(ledger.Forbidden, i.Holder().Str("actorAgentId", actor).Close(), "Missing permission: %s",
+		entity.AssignTasks)
 }
 
 // MustRun refuses a write of an agent that names no running run of its own.
@@ -346,8 +351,10 @@ func MayUpdate(c *ledger.Context, i entity.Issue) error {
 	if !entity.RunAlive(c.Tx, i.Company, run, actor) {
 		return i.StaleRun(actor, run)
 	}
-	if i.Status == entity.IssueInProgress && i.Assignee != "" && i.Assignee != actor && !entity.Manages(c.Tx, i.Company, actor, i.Assignee) {
-		return ledger.Refuse(ledger.Conflict, i.Holder().Str("actorAgentId", actor).Str("actorRunId", run).Close(), "Issue is checked out by another agent")
+	if i.Status == entity.IssueInProgress && i.Assignee != "" && i.Assignee != actor && !entity.Manages(c.Tx, i.Company,
+		actor, i.Assignee) {
+		return ledger.Refuse(ledger.Conflict, i.Holder().Str("actorAgentId", actor).Str("actorRunId", run).Close(),
+			"Issue is checked out by another agent")
 	}
 	return i.MustOwn(actor, run)
 }

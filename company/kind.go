@@ -98,7 +98,9 @@ var meshKinds = []Kind{
 
 // kernel is the kernel's own Rules.
 var kernel = Rules{Kinds: slices.Concat(
-	companyKinds, agentKinds, goalKinds, projectKinds, activityKinds, issueKinds, checkoutKinds, commentQueueKinds, commentKinds, threadKinds, labelKinds, wakeupKinds, runKinds, runLogKinds, runEventKinds, haltKinds, dutyKinds, sessionKinds, settingKinds,
+	companyKinds, agentKinds, goalKinds, projectKinds, activityKinds, issueKinds, checkoutKinds, commentQueueKinds,
+	commentKinds, threadKinds, labelKinds, wakeupKinds, runKinds, runLogKinds, runEventKinds, haltKinds, dutyKinds,
+	sessionKinds, settingKinds,
 ), Forget: forgetKernel, Sealed: sealedKernel, Envs: envsKernel,
 	Reseal: map[string]func(c *ledger.Context, p conceal.Reseal) error{"agent": resealAgent, "project": resealProject},
 	Causes: cause.Work}

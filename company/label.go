@@ -39,8 +39,10 @@ const (
 )
 
 var labelKinds = []Kind{
-	{Name: KindLabelCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Weight: Weights.Task, Do: ledger.Typed(createLabel)},
-	{Name: KindLabelDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Weight: Weights.Erase, Do: ledger.Typed(deleteLabel)},
+	{Name: KindLabelCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Weight: Weights.Task,
+		Do: ledger.Typed(createLabel)},
+	{Name: KindLabelDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Weight: Weights.Erase,
+		Do: ledger.Typed(deleteLabel)},
 }
 
 func createLabel(c *ledger.Context, p CreateLabel) (any, error) {
@@ -65,7 +67,8 @@ func createLabel(c *ledger.Context, p CreateLabel) (any, error) {
 	c.Set(entity.LabelCompanyKey(p.ID), []byte(company))
 	c.Record(ledger.Change{Action: "label.created", EntityType: "label", EntityID: p.ID,
 		Details: core.Object{}.Str("name", p.Name).Str("color", p.Color).Close()})
-	return entity.Labels.Put(c.Tx, company, p.ID, entity.Label{ID: p.ID, Company: company, Name: p.Name, Color: p.Color, CreatedAt: now, UpdatedAt: now}), nil
+	return entity.Labels.Put(c.Tx, company, p.ID, entity.Label{ID: p.ID, Company: company, Name: p.Name, Color: p.Color,
+		CreatedAt: now, UpdatedAt: now}), nil
 }
 
 // deleteLabel also removes the label from its issues.
@@ -78,7 +81,8 @@ func deleteLabel(c *ledger.Context, p DeleteLabel) (any, error) {
 	n := 0
 	for i := range entity.IssuesIn(c.Tx, company, entity.IssuesByLabel.IDs(c.Tx, company, p.ID, false)) {
 		if n++; n > entity.MaxSubtree/2 {
-			return nil, ledger.Refuse(ledger.Unprocessable, nil, "Label is on more than %d issues; take it off some first", entity.MaxSubtree/2)
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "Label is on more than %d issues; take it off some first",
+				entity.MaxSubtree/2)
 		}
 		next := i
 		next.Labels = slices.DeleteFunc(slices.Clone(i.Labels), func(id string) bool { return id == p.ID })

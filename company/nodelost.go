@@ -64,7 +64,8 @@ func tellLoss(c *ledger.Context, p TellLoss) (any, error) {
 	if p.Why == "" || len(p.Why) > MaxLossReason {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "why: 1 to %d bytes", MaxLossReason)
 	}
-	if r.Status != entity.RunInterrupted || r.ErrorCode != "node_lost" || !strings.HasPrefix(string(r.Error), nodeWasLost) {
+	if r.Status != entity.RunInterrupted || r.ErrorCode != "node_lost" || !strings.HasPrefix(string(r.Error),
+		nodeWasLost) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s did not end because its node was lost", r.ID)
 	}
 	r.Error, r.UpdatedAt = core.NullText(nodeWasLost+": "+p.Why), core.TimeOf(c.Now)

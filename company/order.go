@@ -66,7 +66,8 @@ func mayResume(c *ledger.Context, i entity.Issue) error {
 			for n, b := range left {
 				ids[n] = b.ID
 			}
-			return core.RefuseCode(ledger.Conflict, "issue_blocked", core.Object{}.Str("issueId", i.ID).List("unresolvedBlockerIssueIds", ids).Close(),
+			return core.RefuseCode(ledger.Conflict, "issue_blocked", core.Object{}.Str("issueId", i.ID).
+				List("unresolvedBlockerIssueIds", ids).Close(),
 				"The work can not go on before the issues that block it are done; finish them, or take them from blockedByIssueIds")
 		}
 	}
@@ -104,8 +105,10 @@ func takeUp(c *ledger.Context, i entity.Issue, p entity.CreateComment) (entity.I
 // atWork returns the running runs on an issue: those of its assignee about it, and the
 // run that holds it.
 func atWork(tx *ledger.Tx, i entity.Issue) []entity.Run {
-	out := slices.DeleteFunc(entity.LiveRunsOnIssue(tx, i), func(r entity.Run) bool { return r.Status != entity.RunRunning })
-	if r, ok := entity.RunTable.Get(tx, i.Company, i.CheckoutRun); ok && r.Status == entity.RunRunning && !slices.ContainsFunc(out, func(o entity.Run) bool { return o.ID == r.ID }) {
+	out := slices.DeleteFunc(entity.LiveRunsOnIssue(tx, i),
+		func(r entity.Run) bool { return r.Status != entity.RunRunning })
+	if r, ok := entity.RunTable.Get(tx, i.Company, i.CheckoutRun); ok && r.Status == entity.RunRunning &&
+		!slices.ContainsFunc(out, func(o entity.Run) bool { return o.ID == r.ID }) {
 		out = append(out, r)
 	}
 	return out
@@ -116,7 +119,8 @@ func stopWork(c *ledger.Context, i entity.Issue, why, source, comment string) {
 	for _, r := range atWork(c.Tx, i) {
 		r = cancelLive(c, r, why, c.Cmd.Actor)
 		c.Record(ledger.Change{Action: "heartbeat.cancelled", EntityType: "heartbeat_run", EntityID: r.ID,
-			Details: core.Object{}.Str("agentId", r.Agent).Str("issueId", i.ID).Str("source", source).Null("commentId", comment).Close()})
+			Details: core.Object{}.Str("agentId", r.Agent).Str("issueId", i.ID).Str("source", source).Null("commentId",
+				comment).Close()})
 	}
 }
 

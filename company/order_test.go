@@ -31,9 +31,11 @@ func TestACommentInterruptsTheRunAtWork(t *testing.T) {
 	for name, say := range ordering {
 		d := companytest.NewDesk(t)
 		ada := d.Hired("Ada")
-		i, other := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog}), d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
+		i, other := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog}),
+			d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
 		who, elsewhere := d.OnIssue(t, ada, i), d.OnIssue(t, ada, other)
-		cm := entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Stop, do otherwise", ClientRequest: companytest.UID(7), Interrupt: true}
+		cm := entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Stop, do otherwise", ClientRequest: companytest.UID(7),
+			Interrupt: true}
 		companytest.WantCode(t, say(d, who, cm), ledger.Forbidden, "board_required")
 		if r := companytest.RunOfDesk(d, who); r.Status != entity.RunRunning {
 			t.Fatalf("%s: an agent ended a run", name)
@@ -51,7 +53,8 @@ func TestACommentInterruptsTheRunAtWork(t *testing.T) {
 			t.Errorf("%s: the run on another issue is %s", name, r.Status)
 		}
 		live := entity.LiveRunsOnIssue(d.Tx, d.Load(i.ID))
-		if len(live) != 1 || live[0].Status != entity.RunQueued || !slices.Equal(live[0].Context.CommentIDs, []string{cm.ID}) || live[0].Deferred(d.Tx) {
+		if len(live) != 1 || live[0].Status != entity.RunQueued || !slices.Equal(live[0].Context.CommentIDs,
+			[]string{cm.ID}) || live[0].Deferred(d.Tx) {
 			t.Fatalf("%s: runs that wait: %+v", name, live)
 		}
 		if got := d.Load(i.ID); got.Assignee != ada || got.Status != entity.IssueInProgress {
@@ -87,13 +90,16 @@ func TestACommentResumesTheWork(t *testing.T) {
 			status, want entity.IssueStatus
 			refused      string
 			agent        bool // may too
-		}{{entity.IssueDone, entity.IssueTodo, "", false}, {entity.IssueCancelled, entity.IssueTodo, "", false}, {entity.IssueBlocked, entity.IssueTodo, "", true}, {entity.IssueTodo, entity.IssueTodo, "", true},
-			{entity.IssueInProgress, entity.IssueInProgress, "", true}, {entity.IssueBacklog, entity.IssueBacklog, "issue_not_resumable", false}, {entity.IssueInReview, entity.IssueInReview, "issue_not_resumable", false}} {
+		}{{entity.IssueDone, entity.IssueTodo, "", false}, {entity.IssueCancelled, entity.IssueTodo, "", false},
+			{entity.IssueBlocked, entity.IssueTodo, "", true}, {entity.IssueTodo, entity.IssueTodo, "", true},
+			{entity.IssueInProgress, entity.IssueInProgress, "", true}, {entity.IssueBacklog, entity.IssueBacklog,
+				"issue_not_resumable", false}, {entity.IssueInReview, entity.IssueInReview, "issue_not_resumable", false}} {
 			for _, byAgent := range []bool{false, true} {
 				d := companytest.NewDesk(t)
 				ada, bob := d.Hired("Ada"), d.Hired("Bob")
 				i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo})
-				d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &ada, Status: tc.status, UnblockDescriptor: []byte(`{"owner":"board","action":"look"}`)}, nil)
+				d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &ada, Status: tc.status,
+					UnblockDescriptor: []byte(`{"owner":"board","action":"look"}`)}, nil)
 				for _, r := range entity.LiveRunsOfAgent(d.Tx, d.Company, ada) {
 					company.EndRun(d.Context(companytest.As{}, "", nil), r, company.Outcome{Status: entity.RunCancelled})
 				}
@@ -137,7 +143,8 @@ func TestWorkThatWaitsIsNotResumed(t *testing.T) {
 		i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBlocked, BlockedBy: []string{first.ID}})
 		resume := entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: true}
 		companytest.WantCode(t, say(d, companytest.Board, resume), ledger.Conflict, "issue_blocked")
-		d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, BlockedBy: &[]string{}, Comment: &resume}, nil)
+		d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, BlockedBy: &[]string{},
+			Comment: &resume}, nil)
 		if got := d.Load(i.ID); got.Status != entity.IssueTodo {
 			t.Errorf("%s: freed and resumed at once, the issue is %s", name, got.Status)
 		}
@@ -154,8 +161,10 @@ func TestResumeWithAStatus(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Hired("Ada")
 	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo})
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueBlocked, UnblockDescriptor: []byte(`{"owner":"board","action":"look"}`)}, nil)
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInProgress, Comment: &entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: true}}, nil)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueBlocked,
+		UnblockDescriptor: []byte(`{"owner":"board","action":"look"}`)}, nil)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInProgress,
+		Comment: &entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: true}}, nil)
 	if got := d.Load(i.ID); got.Status != entity.IssueInProgress {
 		t.Errorf("the issue is %s", got.Status)
 	}
@@ -167,7 +176,8 @@ func TestAnAgentDoesNotReopen(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Hired("Ada")
 	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueDone})
-	err := d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Again", Reopen: true}, nil)
+	err := d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "comment.create", entity.CreateComment{ID: d.ID(),
+		Issue: i.ID, Body: "Again", Reopen: true}, nil)
 	if err == nil || d.Load(i.ID).Status != entity.IssueDone {
 		t.Errorf("%v, the issue is %s", err, d.Load(i.ID).Status)
 	}
@@ -206,16 +216,20 @@ func TestAnIssueInheritsAnExecutionWorkspace(t *testing.T) {
 	}
 	over(second.ID)
 	archive := place.UpdateExecutionWorkspace{ID: first.ExecutionWorkspace, Status: new(place.WorkspaceArchived)}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", archive, nil), ledger.Conflict, "A run works in the execution workspace")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", archive, nil), ledger.Conflict,
+		"A run works in the execution workspace")
 	d.EndRun(first.ID)
 	over(first.ID)
 	d.Must(t, companytest.Board, "exec_workspace.update", archive, nil)
-	if again := d.Start(d.Run(ada), "n1", made.ID); again.ExecutionWorkspace == first.ExecutionWorkspace || again.ExecutionWorkspace == "" {
+	if again := d.Start(d.Run(ada), "n1", made.ID); again.ExecutionWorkspace == first.ExecutionWorkspace ||
+		again.ExecutionWorkspace == "" {
 		t.Errorf("a run works in a closed workspace, or in none: %q", again.ExecutionWorkspace)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "x", InheritFrom: companytest.UID(77)}, nil),
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "x",
+		InheritFrom: companytest.UID(77)}, nil),
 		ledger.NotFound, "Issue to inherit the execution workspace from not found")
-	companytest.WantCode(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "y", Project: elsewhere, InheritFrom: source.ID}, nil), ledger.Unprocessable, "other_project")
+	companytest.WantCode(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "y",
+		Project: elsewhere, InheritFrom: source.ID}, nil), ledger.Unprocessable, "other_project")
 	bare := d.Issue(t, company.CreateIssue{Title: "Bare"})
 	if i := d.Issue(t, company.CreateIssue{Title: "Of bare", InheritFrom: bare.ID}); i.ExecutionWorkspace != "" {
 		t.Errorf("it inherits %q of an issue that has none", i.ExecutionWorkspace)
@@ -227,15 +241,18 @@ func TestAReviewIsAskedFor(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada, rev := d.Agent("Ada"), d.Agent("Rev")
-	policy := `{"stages":[{"id":"` + d.ID() + `","type":"review","participants":[{"type":"agent","agentId":"` + rev + `"}]},
+	policy := `{"stages":[{"id":"` + d.ID() + `","type":"review","participants":[{"type":"agent","agentId":"` +
+		rev + `"}]},
 		{"id":"` + d.ID() + `","type":"approval","participants":[{"type":"user","userId":"local-board"}]}]}`
 	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo, ExecutionPolicy: []byte(policy)})
 	ask := func(text string) company.UpdateIssue { return company.UpdateIssue{Issue: i.ID, ReviewRequest: &text} }
 	asked := func() string { return string(d.Load(i.ID).ReviewRequest()) }
-	companytest.WantCode(t, d.Do(companytest.Board, "issue.update", ask("Look at the welds"), nil), ledger.Unprocessable, "no_stage_pending")
+	companytest.WantCode(t, d.Do(companytest.Board, "issue.update", ask("Look at the welds"), nil), ledger.Unprocessable,
+		"no_stage_pending")
 	d.Must(t, companytest.Board, "issue.update", ask(""), nil)
 	who := companytest.As{Agent: ada, Run: d.Run(ada)}
-	d.Must(t, who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+	d.Must(t, who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada,
+		Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 	hand := ask("Look at the welds")
 	hand.Status = entity.IssueDone
 	d.Must(t, who, "issue.update", hand, nil)
@@ -247,7 +264,8 @@ func TestAReviewIsAskedFor(t *testing.T) {
 	if got := asked(); got != `{"instructions":"And at the paint"}` || occursAction(d.Last, "issue.updated") != 1 {
 		t.Errorf("asked again: %s, %v", got, d.Last)
 	}
-	d.Must(t, companytest.As{Agent: rev, Run: d.Run(rev)}, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone, Comment: &entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Fine"}}, nil)
+	d.Must(t, companytest.As{Agent: rev, Run: d.Run(rev)}, "issue.update", company.UpdateIssue{Issue: i.ID,
+		Status: entity.IssueDone, Comment: &entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Fine"}}, nil)
 	if got := d.Load(i.ID); asked() != "null" || got.Execution.Status != "pending" {
 		t.Errorf("the next stage is asked %s in %+v", asked(), got.Execution)
 	}
@@ -263,7 +281,9 @@ func TestAProjectOfManyRepositories(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	id := d.ID()
-	d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: id, Name: new("Site"), More: []entity.SaveWorkspace{{ID: d.ID(), RepoURL: new("https://example.org/a.git")}, {ID: d.ID(), RepoURL: new("https://example.org/b.git")}}}, nil)
+	d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: id, Name: new("Site"),
+		More: []entity.SaveWorkspace{{ID: d.ID(), RepoURL: new("https://example.org/a.git")},
+			{ID: d.ID(), RepoURL: new("https://example.org/b.git")}}}, nil)
 	list := place.WorkspacesOf(d.Tx, d.Company, id)
 	if len(list) != 2 || (!list[0].Primary || list[0].Name != "a" || list[1].Primary || list[1].SourceType != "git_repo") {
 		t.Errorf("%+v", list)
@@ -277,7 +297,8 @@ func TestCancellingAnIssueEndsTheWorkOnIt(t *testing.T) {
 	t.Parallel()
 	how := map[string]func(d *companytest.Desk, i entity.Issue) error{
 		"update": func(d *companytest.Desk, i entity.Issue) error {
-			return d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueCancelled, Comment: &entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Not needed"}}, nil)
+			return d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueCancelled,
+				Comment: &entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Not needed"}}, nil)
 		},
 		"tree": func(d *companytest.Desk, i entity.Issue) error {
 			return d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: i.ID, Mode: "cancel"}, nil)
@@ -286,13 +307,17 @@ func TestCancellingAnIssueEndsTheWorkOnIt(t *testing.T) {
 	for name, cancel := range how {
 		d := companytest.NewDesk(t)
 		ada, bob := d.Hired("Ada"), d.Hired("Bob")
-		i, other := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog}), d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
+		i, other := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog}),
+			d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
 		held := d.Issue(t, company.CreateIssue{Assignee: bob, Status: entity.IssueBacklog})
 		who, elsewhere := d.OnIssue(t, ada, i), d.OnIssue(t, ada, other)
-		d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "And then"}, nil) // waits behind the run
-		d.Must(t, companytest.Board, "agent.wake", entity.Wake{Agent: ada, Source: entity.WakeOnDemand, TriggerDetail: "manual", Issue: i.ID, Wakeup: d.ID(), Run: d.ID()}, nil)
+		d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "And then"},
+			nil) // waits behind the run
+		d.Must(t, companytest.Board, "agent.wake", entity.Wake{Agent: ada, Source: entity.WakeOnDemand,
+			TriggerDetail: "manual", Issue: i.ID, Wakeup: d.ID(), Run: d.ID()}, nil)
 		holder := companytest.As{Agent: bob, Run: d.Run(bob)} // of its timer
-		d.Must(t, holder, "issue.checkout", company.CheckOutIssue{Issue: held.ID, Agent: bob, Expected: entity.IssueStatuses}, nil)
+		d.Must(t, holder, "issue.checkout", company.CheckOutIssue{Issue: held.ID, Agent: bob,
+			Expected: entity.IssueStatuses}, nil)
 		if n := len(entity.LiveRunsOnIssue(d.Tx, d.Load(i.ID))); n != 3 {
 			t.Fatalf("%s: %d runs are about the issue", name, n)
 		}
@@ -323,7 +348,8 @@ func TestCancellingAnIssueEndsTheWorkOnIt(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Hired("Ada")
 	var made entity.IssueResult
-	d.Must(t, companytest.As{Agent: ada, Run: d.Run(ada)}, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Mine", Assignee: ada, Status: entity.IssueBacklog}, &made)
+	d.Must(t, companytest.As{Agent: ada, Run: d.Run(ada)}, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Mine",
+		Assignee: ada, Status: entity.IssueBacklog}, &made)
 	own := d.OnIssue(t, ada, made.Issue)
 	d.Must(t, own, "issue.update", company.UpdateIssue{Issue: made.Issue.ID, Status: entity.IssueCancelled}, nil)
 	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
@@ -354,7 +380,8 @@ func TestResumedWorkBeginsNow(t *testing.T) {
 			ada, bob := d.Hired("Ada"), d.Hired("Bob")
 			i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
 			first := d.OnIssue(t, ada, i)
-			company.EndRun(d.Context(companytest.As{}, "", nil), companytest.RunOfDesk(d, first), company.Outcome{Status: entity.RunFailed, ErrorCode: "upstream", Transient: true})
+			company.EndRun(d.Context(companytest.As{}, "", nil), companytest.RunOfDesk(d, first),
+				company.Outcome{Status: entity.RunFailed, ErrorCode: "upstream", Transient: true})
 			r, ok := company.RetryOf(d.Tx, d.Load(i.ID))
 			if !ok || len(entity.QueuedRuns(d.Tx, core.TimeOf(d.Now), "", 10, 10)) != 0 {
 				t.Fatalf("nothing waits to be tried again: %+v", r)
@@ -363,7 +390,8 @@ func TestResumedWorkBeginsNow(t *testing.T) {
 			if tc.byAgent {
 				who = companytest.As{Agent: bob, Run: d.Run(bob)}
 			}
-			cm := entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: tc.resume, ClientRequest: companytest.UID(7)}
+			cm := entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: tc.resume,
+				ClientRequest: companytest.UID(7)}
 			if err := say(d, who, cm); err != nil {
 				t.Fatal(name, err)
 			}
@@ -371,7 +399,8 @@ func TestResumedWorkBeginsNow(t *testing.T) {
 			if len(live) != 1 || live[0].ID != r.ID || !slices.Contains(live[0].Context.CommentIDs, cm.ID) {
 				t.Fatalf("%s, %+v: runs that wait: %+v", name, tc, live)
 			}
-			if got := len(entity.QueuedRuns(d.Tx, core.TimeOf(d.Now), "", 10, 10)) == 1; got != tc.want || tc.want != (occursAction(d.Last, "issue.scheduled_retry_triggered") == 1) {
+			if got := len(entity.QueuedRuns(d.Tx, core.TimeOf(d.Now), "", 10, 10)) == 1; got != tc.want ||
+				tc.want != (occursAction(d.Last, "issue.scheduled_retry_triggered") == 1) {
 				t.Errorf("%s, %+v: it may begin: %v; %v", name, tc, got, d.Last)
 			}
 		}

@@ -70,7 +70,8 @@ const (
 )
 
 var PartKinds = []Kind{
-	{Name: KindPartPut, From: FromBoard | FromAgent | FromNode, Traits: SeldomWork, Weight: Weights.Bytes, Do: ledger.Typed(putPart)},
+	{Name: KindPartPut, From: FromBoard | FromAgent | FromNode, Traits: SeldomWork, Weight: Weights.Bytes,
+		Do: ledger.Typed(putPart)},
 	{Name: KindPartSweep, From: FromNode, Traits: SeldomWork, Weight: Weights.ByNodes, Do: ledger.Typed(sweepParts)},
 }
 
@@ -107,7 +108,8 @@ func putPart(c *ledger.Context, p PutPart) (any, error) {
 		unstage(c.Tx, company, name, old)
 	}
 	if total, _ := PartTotals.Get(c.Tx, company, TotalKey); total.Staged+uint64(len(p.Bytes)) > MaxStagedParts {
-		return nil, ledger.Refuse(ledger.TooMany, nil, "The company has %d bytes staged that nothing uses yet; try again in an hour", total.Staged)
+		return nil, ledger.Refuse(ledger.TooMany, nil,
+			"The company has %d bytes staged that nothing uses yet; try again in an hour", total.Staged)
 	}
 	stage(c.Tx, company, name, part{Bytes: p.Bytes, At: now})
 	return StagedPart{name}, nil

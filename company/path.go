@@ -57,7 +57,8 @@ func PathOf(tx *ledger.Tx, i entity.Issue, now core.Time) string {
 	if clock.Day != now.Std().Format("2006-01-02") {
 		clock.Runs = 0
 	}
-	switch skipReason(tx, a, entity.Wake{Agent: a.ID, Source: entity.WakeAutomation, Issue: i.ID}, clock, live, i.ID, now) {
+	switch skipReason(tx, a, entity.Wake{Agent: a.ID, Source: entity.WakeAutomation, Issue: i.ID}, clock, live,
+		i.ID, now) {
 	case "heartbeat.maxDailyRuns.reached", "heartbeat.maxDailyCostCents.reached":
 		return "tomorrow"
 	}

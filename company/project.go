@@ -34,8 +34,10 @@ const (
 )
 
 var projectKinds = []Kind{
-	{Name: KindProjectCreate, From: FromBoard | FromAgent, Traits: Importable, Weight: Weights.Task, Do: ledger.Typed(createProject)},
-	{Name: KindProjectUpdate, From: FromBoard | FromAgent, Traits: Importable, Weight: Weights.Task, Do: ledger.Typed(updateProject)},
+	{Name: KindProjectCreate, From: FromBoard | FromAgent, Traits: Importable, Weight: Weights.Task,
+		Do: ledger.Typed(createProject)},
+	{Name: KindProjectUpdate, From: FromBoard | FromAgent, Traits: Importable, Weight: Weights.Task,
+		Do: ledger.Typed(updateProject)},
 	{Name: KindProjectDelete, From: FromBoard, Weight: Weights.Ends, Do: ledger.Typed(deleteProject)},
 }
 
@@ -43,7 +45,8 @@ func checkProject(tx *ledger.Tx, p entity.Project) error {
 	switch {
 	case strings.TrimSpace(p.Name) == "":
 		return ledger.Refuse(ledger.Invalid, nil, "A project needs a name")
-	case len(p.Name) > entity.MaxName || len(p.Description) > entity.MaxText || len(p.Color) > 50 || len(p.Icon) > entity.MaxName:
+	case len(p.Name) > entity.MaxName || len(p.Description) > entity.MaxText || len(p.Color) > 50 ||
+		len(p.Icon) > entity.MaxName:
 		return ledger.Refuse(ledger.TooLarge, nil, "The project's text is too long")
 	case !slices.Contains(entity.ProjectStatuses, p.Status):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown project status: %s", p.Status)
@@ -136,7 +139,8 @@ func updateProject(c *ledger.Context, s entity.SaveProject) (any, error) {
 		return nil, err
 	}
 	entity.ProjectTable.Put(c.Tx, p.Company, p.ID, p)
-	c.Record(ledger.Change{Action: "project.updated", EntityType: "project", EntityID: p.ID, Details: core.Object{}.List("changedKeys", s.Keys()).Close()})
+	c.Record(ledger.Change{Action: "project.updated", EntityType: "project", EntityID: p.ID,
+		Details: core.Object{}.List("changedKeys", s.Keys()).Close()})
 	return ProjectRef{p.ID}, nil
 }
 
@@ -150,7 +154,8 @@ func deleteProject(c *ledger.Context, s DeleteProject) (any, error) {
 	n := 0
 	for i := range entity.IssuesIn(c.Tx, p.Company, entity.IssuesByProject.IDs(c.Tx, p.Company, p.ID, false)) {
 		if n++; n > orphanLimit {
-			return nil, ledger.Refuse(ledger.Conflict, nil, "More than %d issues belong to this project; move them first", orphanLimit)
+			return nil, ledger.Refuse(ledger.Conflict, nil, "More than %d issues belong to this project; move them first",
+				orphanLimit)
 		}
 		next := i
 		next.Project, next.Workspace = "", ""
@@ -159,6 +164,7 @@ func deleteProject(c *ledger.Context, s DeleteProject) (any, error) {
 	projectDeleted(c, p)
 	unplanned(c, p.ID, "")
 	entity.ProjectTable.Delete(c.Tx, p.Company, p.ID)
-	c.Record(ledger.Change{Action: "project.deleted", EntityType: "project", EntityID: p.ID, Details: core.Object{}.Str("name", p.Name).Close()})
+	c.Record(ledger.Change{Action: "project.deleted", EntityType: "project", EntityID: p.ID,
+		Details: core.Object{}.Str("name", p.Name).Close()})
 	return nil, nil
 }

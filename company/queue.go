@@ -34,7 +34,8 @@ const (
 // asked for the run.
 func priorityOf(tx *ledger.Tx, r entity.Run) entity.Priority {
 	p := entity.PriorityMedium
-	if i, ok := entity.IssueTable.Get(tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" && i.Priority != "" {
+	if i, ok := entity.IssueTable.Get(tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" &&
+		i.Priority != "" {
 		p = i.Priority
 	}
 	if r.Manual && p.Rank() > entity.PriorityHigh.Rank() {

@@ -24,7 +24,8 @@ func TestNothingIsOvertakenForEver(t *testing.T) {
 		began := d.Now
 		d.Now = d.Now.Add(after)
 		c := d.Context(companytest.Board, "", nil)
-		r := company.Enqueue(c, entity.Run{ID: d.ID(), Company: d.Company, Agent: ada, Status: entity.RunQueued, Source: entity.WakeAutomation, Context: entity.RunContext{IssueID: i.ID}, CreatedAt: core.TimeOf(c.Now)})
+		r := company.Enqueue(c, entity.Run{ID: d.ID(), Company: d.Company, Agent: ada, Status: entity.RunQueued,
+			Source: entity.WakeAutomation, Context: entity.RunContext{IssueID: i.ID}, CreatedAt: core.TimeOf(c.Now)})
 		names[r.ID], d.Now = name, began
 	}
 	add("critical in 71 minutes", entity.PriorityCritical, 71*time.Minute)
@@ -36,7 +37,8 @@ func TestNothingIsOvertakenForEver(t *testing.T) {
 	for _, r := range entity.QueuedRuns(d.Tx, core.TimeOf(d.Now.Add(2*time.Hour)), "", 10, 10) {
 		got = append(got, names[r.ID])
 	}
-	want := []string{"critical in 60 minutes", "medium in 9 minutes", "low", "critical in 71 minutes", "medium in 12 minutes"}
+	want := []string{"critical in 60 minutes", "medium in 9 minutes", "low", "critical in 71 minutes",
+		"medium in 12 minutes"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the queue is %q, want %q", got, want)
 	}
@@ -44,7 +46,8 @@ func TestNothingIsOvertakenForEver(t *testing.T) {
 	r := entity.Run{ID: d.ID(), Company: d.Company, Agent: ada, Status: entity.RunQueued, Queue: 3}
 	entity.RunTable.Put(d.Tx, d.Company, r.ID, r)
 	d.Tx.Set(entity.QueueKey(r), nil)
-	if all := entity.QueuedRuns(d.Tx, core.TimeOf(d.Now.Add(2*time.Hour)), "", 10, 10); len(all) != 6 || all[0].ID != r.ID {
+	if all := entity.QueuedRuns(d.Tx, core.TimeOf(d.Now.Add(2*time.Hour)), "", 10, 10); len(all) != 6 ||
+		all[0].ID != r.ID {
 		t.Errorf("%d runs, the first is not the old one", len(all))
 	}
 }
@@ -59,7 +62,9 @@ func TestARunHasOnePlaceInTheQueue(t *testing.T) {
 		company.EndRun(d.Context(companytest.As{}, "", nil), r, company.Outcome{Status: entity.RunCancelled})
 	}
 	c := d.Context(companytest.Board, "", nil)
-	r := company.Enqueue(c, entity.Run{ID: d.ID(), Company: d.Company, Agent: ada, Status: entity.RunScheduledRetry, Source: entity.WakeAutomation, Context: entity.RunContext{IssueID: i.ID}, CreatedAt: core.TimeOf(c.Now), ScheduledRetryAt: core.TimeOf(c.Now.Add(time.Hour))})
+	r := company.Enqueue(c, entity.Run{ID: d.ID(), Company: d.Company, Agent: ada, Status: entity.RunScheduledRetry,
+		Source: entity.WakeAutomation, Context: entity.RunContext{IssueID: i.ID}, CreatedAt: core.TimeOf(c.Now),
+		ScheduledRetryAt: core.TimeOf(c.Now.Add(time.Hour))})
 	d.Must(t, companytest.Board, "run.retry_now", company.RetryNow{Issue: i.ID}, nil)
 	n := 0
 	for range d.Tx.Prefix(ledger.Key("sched", "queue", "")) {

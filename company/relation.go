@@ -17,7 +17,8 @@ func refuseBlocked(unresolved []entity.Issue) error {
 		if n > 0 {
 			list = append(list, ',')
 		}
-		list = append(list, core.Object{}.Str("issueId", b.ID).Str("identifier", b.Identifier).Str("title", b.Title).Str("reason", "not_done").Close()...)
+		list = append(list, core.Object{}.Str("issueId", b.ID).Str("identifier", b.Identifier).Str("title", b.Title).
+			Str("reason", "not_done").Close()...)
 	}
 	detail := core.Object{}.List("unresolvedBlockerIssueIds", ids).Raw("unresolvedBlockers", append(list, ']')).Close()
 	return ledger.Refuse(ledger.Unprocessable, detail, "Issue is blocked by unresolved blockers")

@@ -103,7 +103,8 @@ func cutAt(s string, most int) string {
 }
 
 // lineEnds are what may be shown as the end of a line.
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n",
+	"\u2029", "\n")
 
 func quoted(s string) string {
 	return "> " + strings.ReplaceAll(strings.TrimRight(lineEnds.Replace(s), "\n"), "\n", "\n> ") + "\n"

@@ -13,7 +13,8 @@ import (
 const MaxRevisions = 50
 
 // revisionKeys are the keys of a configuration, in the order in which changes list them.
-var revisionKeys = []string{"name", "role", "title", "icon", "reportsTo", "capabilities", "adapterType", "adapterConfig", "runtimeConfig",
+var revisionKeys = []string{"name", "role", "title", "icon", "reportsTo", "capabilities", "adapterType",
+	"adapterConfig", "runtimeConfig",
 	"defaultEnvironmentId", "budgetMonthlyCents", "metadata", "contextMode"}
 
 // ConfigOf returns the part of an agent that revisions store, by key.
@@ -28,9 +29,11 @@ func ConfigOf(tx *ledger.Tx, a entity.Agent, now core.Time) map[string]json.RawM
 	limit := Ask.Limit(tx, a.Company, a.ID, now)
 	budget, _ := limit.MarshalJSON() // never fails
 	return map[string]json.RawMessage{
-		"name": text(a.Name), "role": text(a.Role), "title": orNothing(a.Title), "icon": orNothing(a.Icon), "reportsTo": orNothing(a.ReportsTo),
+		"name": text(a.Name), "role": text(a.Role), "title": orNothing(a.Title), "icon": orNothing(a.Icon),
+		"reportsTo":    orNothing(a.ReportsTo),
 		"capabilities": orNothing(a.Capabilities), "adapterType": text(a.AdapterType), "adapterConfig": a.AdapterConfig,
-		"runtimeConfig": a.RuntimeConfig, "defaultEnvironmentId": orNothing(a.DefaultEnvironment), "budgetMonthlyCents": budget, "metadata": core.OrNull(a.Metadata),
+		"runtimeConfig": a.RuntimeConfig, "defaultEnvironmentId": orNothing(a.DefaultEnvironment),
+		"budgetMonthlyCents": budget, "metadata": core.OrNull(a.Metadata),
 		"contextMode": text(a.Mode()),
 	}
 }
@@ -52,7 +55,8 @@ type RevisionOrigin struct {
 
 // KeepRevision stores the changes from before to after and returns their keys. Without
 // changes it stores nothing.
-func KeepRevision(c *ledger.Context, a entity.Agent, before, after map[string]json.RawMessage, from RevisionOrigin) []string {
+func KeepRevision(c *ledger.Context, a entity.Agent, before, after map[string]json.RawMessage,
+	from RevisionOrigin) []string {
 	changed := []string{}
 	for _, k := range revisionKeys {
 		if string(before[k]) != string(after[k]) {
@@ -62,7 +66,8 @@ func KeepRevision(c *ledger.Context, a entity.Agent, before, after map[string]js
 	if len(changed) == 0 {
 		return changed
 	}
-	r := entity.Revision{ID: core.DerivedID("agent-revision", a.ID, ledger.Order(c.Height)), Company: a.Company, Agent: a.ID, Source: "patch",
+	r := entity.Revision{ID: core.DerivedID("agent-revision", a.ID, ledger.Order(c.Height)), Company: a.Company,
+		Agent: a.ID, Source: "patch",
 		Changed: slices.Clone(changed), Before: kept(before), After: kept(after), CreatedAt: core.TimeOf(c.Now)}
 	if from.revision != "" {
 		r.Source, r.RolledBack = "rollback", core.NullText(from.revision)
@@ -131,9 +136,11 @@ func restored(tx *ledger.Tx, r entity.Revision, a entity.Agent, now core.Time) (
 			return p, ledger.Refuse(ledger.Unprocessable, nil, "The manager of that revision is gone")
 		}
 	}
-	p = entity.SaveAgent{ID: a.ID, Name: d.Name, Role: d.Role, Title: text(d.Title), Icon: text(d.Icon), ReportsTo: text(d.ReportsTo), Capabilities: text(d.Capabilities),
-		AdapterType: d.AdapterType, AdapterConfig: d.AdapterConfig, RuntimeConfig: d.RuntimeConfig, DefaultEnvironment: text(d.DefaultEnvironment),
-		Metadata: core.OrNull(d.Metadata), ContextMode: d.ContextMode, ReplaceAdapterConfig: true}
+	p = entity.SaveAgent{ID: a.ID, Name: d.Name, Role: d.Role, Title: text(d.Title), Icon: text(d.Icon),
+		ReportsTo: text(d.ReportsTo), Capabilities: text(d.Capabilities),
+		AdapterType: d.AdapterType, AdapterConfig: d.AdapterConfig, RuntimeConfig: d.RuntimeConfig,
+		DefaultEnvironment: text(d.DefaultEnvironment),
+		Metadata:           core.OrNull(d.Metadata), ContextMode: d.ContextMode, ReplaceAdapterConfig: true}
 	if d.BudgetMonthlyCents != nil {
 		if limit := Ask.Limit(tx, a.Company, a.ID, now); limit != core.Cents(*d.BudgetMonthlyCents) {
 			p.Budget = new(core.Cents(*d.BudgetMonthlyCents))

@@ -200,7 +200,8 @@ type Routines interface {
 	// Description returns the text of a routine by the ID of its revision, if it is still
 	// kept, and the number of that revision.
 	Description(tx *ledger.Tx, company ledger.CompanyID, id string) (Description, bool)
-	DescriptionAt(tx *ledger.Tx, company ledger.CompanyID, id, revision string, number uint64) (version uint64, text string, ok bool)
+	DescriptionAt(tx *ledger.Tx, company ledger.CompanyID, id, revision string, number uint64) (version uint64,
+		text string, ok bool)
 }
 
 // Approvals are what people are asked.

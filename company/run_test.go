@@ -66,12 +66,14 @@ lastUsefulActionAt nextAction contextSnapshot createdAt updatedAt`
 
 func TestARunHasTheRecordedKeys(t *testing.T) {
 	t.Parallel()
-	got, want := slices.Sorted(slices.Values(keysOf(t, entity.Run{}))), slices.Sorted(slices.Values(strings.Fields(recordedRunKeys)))
+	got, want := slices.Sorted(slices.Values(keysOf(t, entity.Run{}))),
+		slices.Sorted(slices.Values(strings.Fields(recordedRunKeys)))
 	if !slices.Equal(got, want) {
 		t.Errorf("keys\n%v, want\n%v", got, want)
 	}
 	b, _ := json.Marshal(entity.Run{})
-	for _, null := range []string{`"startedAt":null`, `"exitCode":null`, `"resultJson":null`, `"logBytes":null`, `"error":null`, `"processPid":null`} {
+	for _, null := range []string{`"startedAt":null`, `"exitCode":null`, `"resultJson":null`, `"logBytes":null`,
+		`"error":null`, `"processPid":null`} {
 		if !bytes.Contains(b, []byte(null)) {
 			t.Errorf("a run that has not started lacks %s", null)
 		}
@@ -87,7 +89,8 @@ func TestScopeIsTheTask(t *testing.T) {
 	for _, c := range []struct {
 		ctx  entity.RunContext
 		want string
-	}{{entity.RunContext{}, ""}, {entity.RunContext{IssueID: "i"}, "i"}, {entity.RunContext{IssueID: "i", TaskID: "t"}, "t"}, {entity.RunContext{IssueID: "i", TaskID: "t", TaskKey: "k"}, "k"}} {
+	}{{entity.RunContext{}, ""}, {entity.RunContext{IssueID: "i"}, "i"}, {entity.RunContext{IssueID: "i", TaskID: "t"},
+		"t"}, {entity.RunContext{IssueID: "i", TaskID: "t", TaskKey: "k"}, "k"}} {
 		if got := c.ctx.Scope(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.ctx, got, c.want)
 		}
@@ -99,7 +102,8 @@ func TestAWakeMergesIntoTheBestRunOfItsScope(t *testing.T) {
 	on := func(id, scope string, s entity.RunStatus) entity.Run {
 		return entity.Run{ID: id, Status: s, Context: entity.RunContext{TaskKey: scope}}
 	}
-	live := []entity.Run{on("running", "a", entity.RunRunning), on("retry", "a", entity.RunScheduledRetry), on("queued", "a", entity.RunQueued), on("idle", "", entity.RunRunning)}
+	live := []entity.Run{on("running", "a", entity.RunRunning), on("retry", "a", entity.RunScheduledRetry),
+		on("queued", "a", entity.RunQueued), on("idle", "", entity.RunRunning)}
 	for _, c := range []struct {
 		name   string
 		live   []entity.Run
@@ -131,7 +135,8 @@ func TestAbsorbingIsBoundedAndKeepsTheRun(t *testing.T) {
 	t.Parallel()
 	r := entity.Run{ID: "r", Status: entity.RunQueued, Context: entity.RunContext{WakeReason: "first"}}
 	for range 2 * entity.MaxWakeComments {
-		r = r.Absorb(entity.RunContext{CommentID: core.DerivedID("c", r.ID, string(rune(r.Context.MergedWakes))), WakeReason: "later"}, 5)
+		r = r.Absorb(entity.RunContext{CommentID: core.DerivedID("c", r.ID, string(rune(r.Context.MergedWakes))),
+			WakeReason: "later"}, 5)
 	}
 	if n := len(r.Context.CommentIDs); n != entity.MaxWakeComments {
 		t.Errorf("%d comments kept, want %d", n, entity.MaxWakeComments)
@@ -152,10 +157,15 @@ func TestThePolicyReadsBothPlacesAndClamps(t *testing.T) {
 		{`{}`, `"a string"`, plain},
 		{`{"heartbeat":{"maxConcurrentRuns":0}}`, "", entity.HeartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 1}},
 		{`{"heartbeat":{"maxConcurrentRuns":999}}`, "", entity.HeartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 50}},
-		{`{"heartbeat":{"maxConcurrentRuns":"many","wakeOnDemand":false}}`, "", entity.HeartbeatPolicy{MaxConcurrentRuns: 20}},
-		{"", `{"enabled":true,"intervalSec":60}`, entity.HeartbeatPolicy{Enabled: true, IntervalSec: 60, WakeOnDemand: true, MaxConcurrentRuns: 20}},
-		{`{"heartbeat":{"enabled":false,"intervalSec":30}}`, `{"enabled":true,"intervalSec":60}`, entity.HeartbeatPolicy{IntervalSec: 30, WakeOnDemand: true, MaxConcurrentRuns: 20}},
-		{`{"heartbeat":{"maxDailyRuns":4,"skipTimerWhenNoActionableWork":true}}`, "", entity.HeartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 20, MaxDailyRuns: 4, SkipTimerWhenNoActionableWork: true}},
+		{`{"heartbeat":{"maxConcurrentRuns":"many","wakeOnDemand":false}}`, "",
+			entity.HeartbeatPolicy{MaxConcurrentRuns: 20}},
+		{"", `{"enabled":true,"intervalSec":60}`, entity.HeartbeatPolicy{Enabled: true, IntervalSec: 60, WakeOnDemand: true,
+			MaxConcurrentRuns: 20}},
+		{`{"heartbeat":{"enabled":false,"intervalSec":30}}`, `{"enabled":true,"intervalSec":60}`,
+			entity.HeartbeatPolicy{IntervalSec: 30, WakeOnDemand: true, MaxConcurrentRuns: 20}},
+		{`{"heartbeat":{"maxDailyRuns":4,"skipTimerWhenNoActionableWork":true}}`, "",
+			entity.HeartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 20, MaxDailyRuns: 4,
+				SkipTimerWhenNoActionableWork: true}},
 	} {
 		c.want.MaxFruitlessRuns = entity.DefaultFruitlessRuns
 		if got := entity.ParsePolicy([]byte(c.runtime), []byte(c.adapter)); !reflect.DeepEqual(got, c.want) {
@@ -188,14 +198,16 @@ func TestLiveIssuesBelow(t *testing.T) {
 	other := d.Issue(t, company.CreateIssue{Parent: mid.ID, Assignee: bob, Status: entity.IssueBacklog})
 	d.OnIssue(t, ada, leaf)
 	d.Working(t, ada, leaf)
-	d.Must(t, companytest.As{Agent: bob, Run: d.Run(bob)}, "issue.checkout", company.CheckOutIssue{Issue: held.ID, Agent: bob, Expected: entity.IssueStatuses}, nil)
+	d.Must(t, companytest.As{Agent: bob, Run: d.Run(bob)}, "issue.checkout", company.CheckOutIssue{Issue: held.ID,
+		Agent: bob, Expected: entity.IssueStatuses}, nil)
 	d.Working(t, ada, other) // about what is another's
 	want := map[string]int{top.ID: 2, mid.ID: 2}
 	if got := entity.LiveBelow(d.Tx, d.Company); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: held.ID, HiddenAt: new(core.Time(1))}, nil)
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: leaf.ID, Comment: &entity.CreateComment{ID: d.ID(), Issue: leaf.ID, Body: "Stop", Interrupt: true}}, nil)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: leaf.ID,
+		Comment: &entity.CreateComment{ID: d.ID(), Issue: leaf.ID, Body: "Stop", Interrupt: true}}, nil)
 	for _, r := range entity.LiveRunsOnIssue(d.Tx, d.Load(leaf.ID)) {
 		r.Status, r.ScheduledRetryAt = entity.RunScheduledRetry, core.TimeOf(d.Now)+1
 		d.StoreRun(r)

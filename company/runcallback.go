@@ -62,13 +62,16 @@ func callBack(c *ledger.Context, p Callback) (any, error) {
 	if p.Status != entity.RunSucceeded && p.Status != entity.RunFailed {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "A run has succeeded or failed")
 	}
-	if len(p.Summary) > maxCallbackText || len(p.Error) > maxCallbackText || len(p.Result) > maxCallbackResult || len(p.Result) > 0 && !json.Valid(p.Result) {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A summary and an error have at most %d bytes, a result is JSON of at most %d", maxCallbackText, maxCallbackResult)
+	if len(p.Summary) > maxCallbackText || len(p.Error) > maxCallbackText || len(p.Result) > maxCallbackResult ||
+		len(p.Result) > 0 && !json.Valid(p.Result) {
+		return nil, ledger.Refuse(ledger.Unprocessable, nil,
+			"A summary and an error have at most %d bytes, a result is JSON of at most %d", maxCallbackText, maxCallbackResult)
 	}
 	if u := p.Usage; u != nil && (u.InputTokens < 0 || u.OutputTokens < 0 || u.CachedInputTokens < 0) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "Usage can not be negative")
 	}
 	p.At = core.TimeOf(c.Now)
-	c.Record(ledger.Change{Action: "heartbeat.called_back", EntityType: "heartbeat_run", EntityID: r.ID, Details: core.Object{}.Str("status", string(p.Status)).Close()})
+	c.Record(ledger.Change{Action: "heartbeat.called_back", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: core.Object{}.Str("status", string(p.Status)).Close()})
 	return callbacks.Put(c.Tx, r.Company, r.ID, p), nil
 }

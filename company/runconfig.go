@@ -53,7 +53,8 @@ func WakeOf(tx *ledger.Tx, r entity.Run, now core.Time) (json.RawMessage, error)
 		return nil, err
 	}
 	assigned := []fatIssue{}
-	for id := range entity.IssuesOf(tx, r.Company, r.Agent, entity.IssueInProgress, entity.IssueTodo, entity.IssueInReview, entity.IssueBlocked) {
+	for id := range entity.IssuesOf(tx, r.Company, r.Agent, entity.IssueInProgress, entity.IssueTodo, entity.IssueInReview,
+		entity.IssueBlocked) {
 		if len(assigned) == maxFatIssues {
 			break
 		}

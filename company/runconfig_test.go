@@ -22,7 +22,8 @@ func TestARunAsksForAnotherModelAndForNothingElse(t *testing.T) {
 		"off":{"enabled":false,"adapterConfig":{"model":"never"}},"odd":{"adapterConfig":{"model":{"$sealed":"x"}}}}}`)
 	entity.AgentTable.Put(d.Tx, a.Company, a.ID, a)
 	plain := d.Issue(t, company.CreateIssue{})
-	own := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo, AdapterOverrides: json.RawMessage(`{"modelProfile":"cheap","adapterConfig":{"effort":"max","args":["x"],"command":"rm"}}`)})
+	own := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo,
+		AdapterOverrides: json.RawMessage(`{"modelProfile":"cheap","adapterConfig":{"effort":"max","args":["x"],"command":"rm"}}`)})
 	others := d.Issue(t, company.CreateIssue{AdapterOverrides: json.RawMessage(`{"adapterConfig":{"model":"theirs"}}`)})
 	for name, c := range map[string]struct {
 		issue, payload, model, effort string
@@ -36,12 +37,14 @@ func TestARunAsksForAnotherModelAndForNothingElse(t *testing.T) {
 		"of somebody else":       {others.ID, ``, "dear", "high"},
 		"malformed":              {plain.ID, `[]`, "dear", "high"},
 	} {
-		_, config, ok := entity.ConfigForRun(d.Tx, entity.Run{Company: d.Company, Agent: ada, Context: entity.RunContext{IssueID: c.issue, Payload: json.RawMessage(c.payload)}})
+		_, config, ok := entity.ConfigForRun(d.Tx, entity.Run{Company: d.Company, Agent: ada,
+			Context: entity.RunContext{IssueID: c.issue, Payload: json.RawMessage(c.payload)}})
 		var got map[string]any
 		if err := json.Unmarshal(config, &got); err != nil || !ok {
 			t.Fatalf("%s: %s %v", name, config, err)
 		}
-		if want := (map[string]any{"model": c.model, "effort": c.effort, "command": "claude", "env": map[string]any{"A": "1"}}); !reflect.DeepEqual(got, want) {
+		if want := (map[string]any{"model": c.model, "effort": c.effort, "command": "claude",
+			"env": map[string]any{"A": "1"}}); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
@@ -52,15 +55,18 @@ func TestAFatContextSaysWhatAThinOnePointsTo(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
 	aim := d.ID()
-	d.Must(t, companytest.Board, "goal.create", entity.SaveGoal{ID: aim, Title: new("Reach the coast"), Description: new("By autumn.")}, nil)
-	i := d.Issue(t, company.CreateIssue{Title: "Sail", Goal: aim, Description: strings.Repeat("ä", company.MaxFatText), Assignee: ada, Status: entity.IssueTodo})
+	d.Must(t, companytest.Board, "goal.create", entity.SaveGoal{ID: aim, Title: new("Reach the coast"),
+		Description: new("By autumn.")}, nil)
+	i := d.Issue(t, company.CreateIssue{Title: "Sail", Goal: aim, Description: strings.Repeat("ä", company.MaxFatText),
+		Assignee: ada, Status: entity.IssueTodo})
 	for range company.MaxFatIssues + 5 {
 		d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo})
 	}
 	for _, body := range []string{"first", "second"} {
 		d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: body}, nil)
 	}
-	r := entity.Run{Company: d.Company, Agent: ada, Context: entity.RunContext{IssueID: i.ID, WakeReason: "issue_commented"}}
+	r := entity.Run{Company: d.Company, Agent: ada, Context: entity.RunContext{IssueID: i.ID,
+		WakeReason: "issue_commented"}}
 	thin, err := company.WakeOf(d.Tx, r, core.TimeOf(d.Now))
 	if err != nil || strings.Contains(string(thin), "assignments") || !strings.Contains(string(thin), i.ID) {
 		t.Fatalf("%s %v", thin, err)
@@ -86,11 +92,14 @@ func TestAFatContextSaysWhatAThinOnePointsTo(t *testing.T) {
 	if err := json.Unmarshal(fat, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.WakeReason != "issue_commented" || len(got.Assignments) != company.MaxFatIssues || got.Issue.Title != "Sail" || !strings.HasSuffix(got.Issue.Description, "ä…") ||
-		got.Budget.SpentMonthlyCents == nil || got.Budget.Policies == nil || len(got.RecentComments) != 2 || got.RecentComments[1].Body != "second" {
+	if got.WakeReason != "issue_commented" || len(got.Assignments) != company.MaxFatIssues || got.Issue.Title != "Sail" ||
+		!strings.HasSuffix(got.Issue.Description, "ä…") ||
+		got.Budget.SpentMonthlyCents == nil || got.Budget.Policies == nil || len(got.RecentComments) != 2 ||
+		got.RecentComments[1].Body != "second" {
 		t.Errorf("%s", fat)
 	}
-	if got.Goal.ID != aim || got.Goal.Title != "Reach the coast" || got.Goal.Description != "By autumn." || strings.Contains(string(thin), "Reach") {
+	if got.Goal.ID != aim || got.Goal.Title != "Reach the coast" || got.Goal.Description != "By autumn." ||
+		strings.Contains(string(thin), "Reach") {
 		t.Errorf("the goal is %+v; thin: %s", got.Goal, thin)
 	}
 }

@@ -40,7 +40,8 @@ func FinishRun(c *ledger.Context, p Finish) (any, error) {
 		if r.Phase == entity.PhaseCheckQueue {
 			r = r.Reached(entity.PhaseExecute, r.StartedAt)
 		}
-		r = EndRun(c, r.Reached(entity.PhaseSleep, core.TimeOf(c.Now)).Reached(entity.PhaseReport, core.TimeOf(c.Now)), p.Outcome)
+		r = EndRun(c, r.Reached(entity.PhaseSleep, core.TimeOf(c.Now)).Reached(entity.PhaseReport,
+			core.TimeOf(c.Now)), p.Outcome)
 		r = addEvents(c, r, after)
 	} else {
 		r.UpdatedAt = core.TimeOf(c.Now)
@@ -73,7 +74,8 @@ func EndRun(c *ledger.Context, r entity.Run, o Outcome) entity.Run {
 	entity.RunsLive.Remove(c.Tx, r.Company, r.Agent, r.ID) // now, because hooks read it before the row is stored
 	callbacks.Delete(c.Tx, r.Company, r.ID)
 	r.Status, r.FinishedAt, r.UpdatedAt, r.Closed = o.Status, now, now, c.Height
-	r.ExitCode, r.Signal, r.Error, r.ErrorCode = o.ExitCode, core.NullText(o.Signal), core.NullText(o.Error), core.NullText(o.ErrorCode)
+	r.ExitCode, r.Signal, r.Error, r.ErrorCode = o.ExitCode, core.NullText(o.Signal), core.NullText(o.Error),
+		core.NullText(o.ErrorCode)
 	r.ResultJSON, r.StdoutExcerpt, r.StderrExcerpt = o.Result, o.Stdout, o.Stderr
 	var decision []byte
 	if started && r.Status != entity.RunCancelled {
@@ -112,7 +114,8 @@ func EndRun(c *ledger.Context, r entity.Run, o Outcome) entity.Run {
 		recordStatus(c, r)
 		r = addEvent(c, r, "lifecycle", level, "run "+string(r.Status), payload.Close())
 		if decision != nil {
-			r = addEvent(c, r, "run.presentation.resolved", "info", "run presentation resolved", core.Object{}.Raw("presentationDecision", decision).Close())
+			r = addEvent(c, r, "run.presentation.resolved", "info", "run presentation resolved",
+				core.Object{}.Raw("presentationDecision", decision).Close())
 		}
 	} else {
 		recordStatus(c, r)
@@ -194,7 +197,8 @@ func cancelFor(c *ledger.Context, r entity.Run, why string, by ledger.Actor, den
 		result = result.Str("cancelledByUserId", by.ID)
 	}
 	result = result.Str("cancelledByActorType", by.Type).
-		Raw("executionCancellation", core.Object{}.Str("state", "acknowledged").Time("acknowledgedAt", core.TimeOf(c.Now)).Close())
+		Raw("executionCancellation", core.Object{}.Str("state", "acknowledged").Time("acknowledgedAt",
+			core.TimeOf(c.Now)).Close())
 	if denied != "" {
 		result = result.Str("deniedBy", string(denied))
 		if r.AdapterType == "wasm" {

@@ -29,9 +29,11 @@ func addEvent(c *ledger.Context, r entity.Run, kind, level, message string, payl
 	n++
 	c.Set(eventCounterKey(r.Company), strconv.AppendUint(nil, n, 10))
 	e := entity.RunEvent{ID: n, Company: r.Company, Run: r.ID, Agent: r.Agent, Seq: r.NextEventSeq, Type: kind,
-		Stream: "system", Level: core.NullText(level), Message: core.NullText(message), Payload: payload, CreatedAt: core.TimeOf(c.Now)}
+		Stream: "system", Level: core.NullText(level), Message: core.NullText(message), Payload: payload,
+		CreatedAt: core.TimeOf(c.Now)}
 	c.Set(entity.RunEventKey(r.Company, r.ID, e.Seq), ledger.Marshal(e))
 	r.NextEventSeq++
-	RecordLive(c, ledger.Change{Action: "heartbeat.run.event", EntityType: "heartbeat_run", EntityID: r.ID, Details: e.Live(r)})
+	RecordLive(c, ledger.Change{Action: "heartbeat.run.event", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: e.Live(r)})
 	return r
 }

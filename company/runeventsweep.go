@@ -89,7 +89,8 @@ func sweepEvents(c *ledger.Context, _ SweepEvents) (any, error) {
 		c.Set(eventsSweptKey(company), []byte(last))
 	}
 	if n > 0 {
-		c.Record(ledger.Change{Action: "heartbeat.run.events_swept", EntityType: "company", EntityID: string(company), Details: core.Object{}.Int("events", int64(n)).Close()})
+		c.Record(ledger.Change{Action: "heartbeat.run.events_swept", EntityType: "company", EntityID: string(company),
+			Details: core.Object{}.Int("events", int64(n)).Close()})
 	}
 	return nil, nil
 }

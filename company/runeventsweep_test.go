@@ -45,7 +45,8 @@ func TestEventsOfOldRunsAreSwept(t *testing.T) {
 	if due() {
 		t.Error("events are to go although nobody said so")
 	}
-	d.Must(t, companytest.Board, "instance.settings", company.PatchSettings{Section: "general", Values: json.RawMessage(`{"runEventRetention":{"days":30}}`)}, nil)
+	d.Must(t, companytest.Board, "instance.settings", company.PatchSettings{Section: "general",
+		Values: json.RawMessage(`{"runEventRetention":{"days":30}}`)}, nil)
 	if !due() {
 		t.Fatal("nothing is due")
 	}

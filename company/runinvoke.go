@@ -54,7 +54,8 @@ type RunSkill struct {
 // {{context.wakeReason}}. Other text stays.
 func (inv Invocation) Fill() *strings.Replacer {
 	r := inv.Run
-	return strings.NewReplacer("{{agent.id}}", r.Agent, "{{agent.name}}", inv.AgentName, "{{company.id}}", string(r.Company),
+	return strings.NewReplacer("{{agent.id}}", r.Agent, "{{agent.name}}", inv.AgentName, "{{company.id}}",
+		string(r.Company),
 		"{{run.id}}", r.ID, "{{run.source}}", string(r.Source),
 		"{{context.taskId}}", cmp.Or(r.Context.TaskID, r.Context.IssueID), "{{context.wakeReason}}", r.Context.WakeReason)
 }

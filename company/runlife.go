@@ -142,7 +142,8 @@ var runKinds = []Kind{
 	{Name: KindRunStart, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(startRun)},
 	{Name: KindRunReport, From: FromNode, Traits: NoWork, Weight: Weights.ByNodes, Do: ledger.Typed(reportRun)},
 	{Name: KindRunFinish, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(FinishRun)},
-	{Name: KindRunCancel, From: FromBoard | FromAgent | FromNode, Traits: FencesItself, Weight: Weights.Steering, Do: ledger.Typed(cancelRun)},
+	{Name: KindRunCancel, From: FromBoard | FromAgent | FromNode, Traits: FencesItself, Weight: Weights.Steering,
+		Do: ledger.Typed(cancelRun)},
 	{Name: KindRunRetryNow, From: FromBoard | FromAgent, Weight: Weights.Steering, Do: ledger.Typed(retryNow)},
 	{Name: KindRunCallback, From: FromAgent, Traits: FencesItself, Weight: Weights.Reporting, Do: ledger.Typed(callBack)},
 	{Name: KindNodeLost, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(loseNode)},
@@ -153,8 +154,9 @@ var runKinds = []Kind{
 func newRun(a entity.WakeTarget, w entity.Wake, ctx entity.RunContext, now core.Time) entity.Run {
 	return entity.Run{
 		ID: w.Run, Company: a.Company, Agent: a.ID, Source: w.Source, TriggerDetail: core.NullText(w.TriggerDetail),
-		Status: entity.RunQueued, ResponsibleUser: core.NullText(ctx.ResponsibleUserID), WakeupRequest: core.NullText(w.Wakeup),
-		RuntimeMode: "legacy", NextEventSeq: 1, IssueCommentStatus: "not_applicable", Context: ctx,
+		Status: entity.RunQueued, ResponsibleUser: core.NullText(ctx.ResponsibleUserID),
+		WakeupRequest: core.NullText(w.Wakeup),
+		RuntimeMode:   "legacy", NextEventSeq: 1, IssueCommentStatus: "not_applicable", Context: ctx,
 		CreatedAt: now, UpdatedAt: now, AdapterType: a.AdapterType,
 	}
 }
@@ -246,7 +248,8 @@ func placeRun(c *ledger.Context, p Place) (any, error) {
 	}
 	a, ok := entity.Wakeable(c.Tx, r.Company, r.Agent)
 	if !ok || a.Stopped(c.Tx) != "" {
-		return EndRun(c, r, Outcome{Status: entity.RunCancelled, Error: "Cancelled: the agent can not be invoked now", ErrorCode: "agent_not_invokable"}), nil
+		return EndRun(c, r, Outcome{Status: entity.RunCancelled, Error: "Cancelled: the agent can not be invoked now",
+			ErrorCode: "agent_not_invokable"}), nil
 	}
 	if n := entity.PlacedRuns(c.Tx, a); n >= a.Policy().MaxConcurrentRuns {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "agent %s has %d runs at work", r.Agent, n)
@@ -296,7 +299,8 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 	now := core.TimeOf(c.Now)
 	a, ok := entity.Wakeable(c.Tx, r.Company, r.Agent)
 	if !ok || a.Stopped(c.Tx) != "" {
-		return handBack(c, EndRun(c, r, Outcome{Status: entity.RunCancelled, Error: "Cancelled: the agent can not be invoked now", ErrorCode: "agent_not_invokable"})), nil
+		return handBack(c, EndRun(c, r, Outcome{Status: entity.RunCancelled,
+			Error: "Cancelled: the agent can not be invoked now", ErrorCode: "agent_not_invokable"})), nil
 	}
 	if why := whyNotNeeded(c.Tx, r); why != "" {
 		return handBack(c, EndRun(c, r, Outcome{Status: entity.RunCancelled, Error: why, ErrorCode: "stale_wake"})), nil
@@ -305,13 +309,15 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 		return handBack(c, DenyLive(c, r, DeniedBudget, "Cancelled: the budget hard-stop of the project was reached")), nil
 	}
 	if err := spent(c.Tx, r); err != nil {
-		return handBack(c, EndRun(c, r, Outcome{Status: entity.RunCancelled, Error: "Cancelled: " + err.Error(), ErrorCode: "budget_refused"})), nil
+		return handBack(c, EndRun(c, r, Outcome{Status: entity.RunCancelled, Error: "Cancelled: " + err.Error(),
+			ErrorCode: "budget_refused"})), nil
 	}
 	r.Status, r.StartedAt, r.UpdatedAt = entity.RunRunning, now, now
 	r.LogStore, r.LogRef = core.NullText(p.LogStore), core.NullText(p.LogRef)
 	r.ControllerBoot, r.ControllerLeaseExpiresAt, r.ExecutionStage = core.NullText(r.Node), p.LeaseUntil, "dispatching"
 	r.RuntimeModeResolverVersion, r.RuntimeModeReason, r.RuntimeModeResolvedAt = "phase6-v1", "direct_adapter", now
-	r.RunnerProfileJSON = core.Object{}.Raw("adapterDispatch", core.Object{}.Str("adapterType", a.AdapterType).Close()).Close()
+	r.RunnerProfileJSON = core.Object{}.Raw("adapterDispatch", core.Object{}.Str("adapterType", a.AdapterType).
+		Close()).Close()
 	r.AdapterType = a.AdapterType
 	r.IdentityContext = core.NullText(core.DerivedID("identity", r.ID))
 	r.Fingerprint = fingerprint(c.Tx, a.Agent)
@@ -371,6 +377,7 @@ func recordProgress(c *ledger.Context, r entity.Run) {
 		o = o.Str("issueId", r.Context.IssueID)
 	}
 	RecordLive(c, ledger.Change{Action: "heartbeat.run.progress", EntityType: "heartbeat_run", EntityID: r.ID,
-		Details: o.Str("phase", "run_activity").Str("message", "Receiving agent output").Null("currentToolName", "").Null("lastAssistantSnippet", "").
+		Details: o.Str("phase", "run_activity").Str("message", "Receiving agent output").Null("currentToolName", "").
+			Null("lastAssistantSnippet", "").
 			Time("lastEventAt", r.LastOutputAt).Time("updatedAt", r.LastOutputAt).Close()})
 }

@@ -107,7 +107,8 @@ func keepLogs(c *ledger.Context, p KeepLogs) (any, error) {
 	}
 	c.Set(logTotalKey, []byte(strconv.FormatInt(total, 10)))
 	c.Record(ledger.Change{Action: "heartbeat.run.logs_kept", EntityType: "company", EntityID: string(c.Cmd.Company),
-		Details: core.Object{}.Int("kept", int64(kept)).Int("asked", int64(len(p.Logs))).Str("nodeId", c.Cmd.Actor.ID).Close()})
+		Details: core.Object{}.Int("kept", int64(kept)).Int("asked", int64(len(p.Logs))).
+			Str("nodeId", c.Cmd.Actor.ID).Close()})
 	return nil, nil
 }
 
@@ -174,7 +175,8 @@ func sweepLogs(c *ledger.Context, _ SweepLogs) (any, error) {
 	}
 	if len(list) > 0 {
 		c.Set(logTotalKey, []byte(strconv.FormatInt(max(total, 0), 10)))
-		c.Record(ledger.Change{Action: "instance.run_logs_swept", EntityType: "instance_settings", EntityID: "general", Details: core.Object{}.Int("logs", int64(len(list))).Close()})
+		c.Record(ledger.Change{Action: "instance.run_logs_swept", EntityType: "instance_settings", EntityID: "general",
+			Details: core.Object{}.Int("logs", int64(len(list))).Close()})
 	}
 	return nil, nil
 }

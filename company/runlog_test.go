@@ -45,14 +45,16 @@ func TestLogsOfRunsAreKept(t *testing.T) {
 	}
 	keep("n1", one, two, empty)
 	keep("n1", one)
-	if b, ok := company.BlobOf(d.Tx, d.Company, sum("a")); !ok || b.Refs != 1 || b.Size != 100 || len(company.LogsDue(d.Tx, "n1", 10)) > 0 || company.KeptLogBytes(d.Tx) != 150 {
+	if b, ok := company.BlobOf(d.Tx, d.Company, sum("a")); !ok || b.Refs != 1 || b.Size != 100 ||
+		len(company.LogsDue(d.Tx, "n1", 10)) > 0 || company.KeptLogBytes(d.Tx) != 150 {
 		t.Errorf("kept as %+v, %d bytes in all", b, company.KeptLogBytes(d.Tx))
 	}
 	now := core.TimeOf(d.Now)
 	if company.LogsToSweep(d.Tx, now) {
 		t.Error("something is too old or too much")
 	}
-	d.Must(t, companytest.Board, "instance.settings", company.PatchSettings{Section: "general", Values: json.RawMessage(`{"runLogRetention":{"days":30,"maxBytes":60}}`)}, nil)
+	d.Must(t, companytest.Board, "instance.settings", company.PatchSettings{Section: "general",
+		Values: json.RawMessage(`{"runLogRetention":{"days":30,"maxBytes":60}}`)}, nil)
 	if !company.LogsToSweep(d.Tx, now) {
 		t.Fatal("nothing is too much")
 	}

@@ -22,14 +22,17 @@ func recordLease(c *ledger.Context, r entity.Run) {
 	if !ok {
 		return
 	}
-	o := core.Object{}.Str("environmentId", entity.LocalEnvironment.ID).Str("driver", entity.LocalEnvironment.Driver).Str("leasePolicy", l.Policy).
-		Str("provider", l.Provider).Null("executionWorkspaceId", string(l.ExecutionWorkspace)).Null("issueId", r.Context.IssueID)
+	o := core.Object{}.Str("environmentId", entity.LocalEnvironment.ID).Str("driver", entity.LocalEnvironment.Driver).
+		Str("leasePolicy", l.Policy).
+		Str("provider", l.Provider).Null("executionWorkspaceId", string(l.ExecutionWorkspace)).
+		Null("issueId", r.Context.IssueID)
 	action := "environment.lease_acquired"
 	if r.Status.Live() {
 		o = o.Null("networkEgress", "")
 	} else {
 		action = "environment.lease_released"
-		o = o.Str("status", l.Status).Null("cleanupStatus", "").Null("failureReason", string(l.FailureReason)).Str("providerResourceDisposition", "none")
+		o = o.Str("status", l.Status).Null("cleanupStatus", "").Null("failureReason", string(l.FailureReason)).
+			Str("providerResourceDisposition", "none")
 	}
 	RecordLive(c, ledger.Change{Action: action, EntityType: entity.LeaseEntity, EntityID: l.ID,
 		Details: o.Str("agentId", r.Agent).Str("runId", r.ID).Close()})
@@ -43,12 +46,16 @@ func freshness(resumes bool, stored, next string) []byte {
 	if reset {
 		changed = append(changed, "agentConfiguration")
 	}
-	session := core.Object{}.Bool("reset", reset).List("categories", freshnessCategories).List("resetReasons", changed).Str("nextFingerprint", next).
+	session := core.Object{}.Bool("reset", reset).List("categories", freshnessCategories).List("resetReasons", changed).
+		Str("nextFingerprint", next).
 		List("changedCategories", changed).Bool("taskSessionReused", resumes).Int("fingerprintVersion", 1).
 		Bool("taskSessionAvailable", resumes || stored != "").Bool("storedFingerprintPresent", stored != "").Close()
-	workspace := core.Object{}.Str("action", "create").List("reasons", nil).List("categories", []string{"mode"}).Bool("reuseRequested", false).Str("nextFingerprint", next).
-		Bool("workspaceReused", false).Null("activeWorkspaceId", "").List("changedCategories", nil).Null("storedFingerprint", "").Int("fingerprintVersion", 1).
-		Null("inferredFingerprint", "").Null("previousWorkspaceId", "").Bool("configSnapshotRefreshed", false).Bool("storedFingerprintPresent", false).Close()
+	workspace := core.Object{}.Str("action", "create").List("reasons", nil).List("categories", []string{"mode"}).
+		Bool("reuseRequested", false).Str("nextFingerprint", next).
+		Bool("workspaceReused", false).Null("activeWorkspaceId", "").List("changedCategories", nil).Null("storedFingerprint",
+		"").Int("fingerprintVersion", 1).
+		Null("inferredFingerprint", "").Null("previousWorkspaceId", "").Bool("configSnapshotRefreshed", false).
+		Bool("storedFingerprintPresent", false).Close()
 	return core.Object{}.Raw("session", session).Int("version", 1).Raw("workspace", workspace).Close()
 }
 
@@ -63,7 +70,8 @@ func fingerprint(tx *ledger.Tx, a entity.Agent) string {
 		last = string(keys[len(keys)-1])
 	}
 	h := sha256.New()
-	for _, s := range []string{a.AdapterType, string(conceal.RedactConfig(a.AdapterConfig)), string(conceal.RedactConfig(a.RuntimeConfig)), last} {
+	for _, s := range []string{a.AdapterType, string(conceal.RedactConfig(a.AdapterConfig)),
+		string(conceal.RedactConfig(a.RuntimeConfig)), last} {
 		h.Write([]byte(strconv.Itoa(len(s)) + ":" + s))
 	}
 	return "v1:sha256:" + hex.EncodeToString(h.Sum(nil))
@@ -104,7 +112,8 @@ func presentation(tx *ledger.Tx, r entity.Run) []byte {
 			}
 		}
 	}
-	return core.Object{}.Str("schema", "paperclip.run_presentation_decision.v1").Null("commentId", comment).List("reasonCodes", []string{reason}).
+	return core.Object{}.Str("schema", "paperclip.run_presentation_decision.v1").Null("commentId", comment).
+		List("reasonCodes", []string{reason}).
 		Str("chosenSource", source).Str("commentAction", action).Null("sourceEventId", "").Str("resolverVersion", "1").
 		Str("activityDisposition", "collapse").Close()
 }

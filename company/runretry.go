@@ -35,7 +35,8 @@ func retryNow(c *ledger.Context, p RetryNow) (any, error) {
 	}
 	r, ok := RetryOf(c.Tx, i)
 	if !ok {
-		return nil, core.RefuseCode(ledger.Conflict, "no_scheduled_retry", core.Object{}.Str("issueId", i.ID).Str("status", string(i.Status)).Close(), "No run of the issue waits to try again")
+		return nil, core.RefuseCode(ledger.Conflict, "no_scheduled_retry", core.Object{}.Str("issueId", i.ID).
+			Str("status", string(i.Status)).Close(), "No run of the issue waits to try again")
 	}
 	return tryNow(c, i, r), nil
 }

@@ -24,10 +24,12 @@ func envsKernel(tx *ledger.Tx, company ledger.CompanyID) (out []EnvUse) {
 		if a.Title != "" {
 			label += " (" + string(a.Title) + ")"
 		}
-		out = append(out, EnvUse{conceal.EnvOf(a.AdapterConfig), conceal.SecretTarget{Type: "agent", ID: a.ID, Label: label, Href: "/agents/" + a.URLKey(), Status: string(a.Status)}, a.UpdatedAt})
+		out = append(out, EnvUse{conceal.EnvOf(a.AdapterConfig), conceal.SecretTarget{Type: "agent", ID: a.ID, Label: label,
+			Href: "/agents/" + a.URLKey(), Status: string(a.Status)}, a.UpdatedAt})
 	}
 	for _, p := range entity.ProjectTable.All(tx, company) {
-		out = append(out, EnvUse{p.Env, conceal.SecretTarget{Type: "project", ID: p.ID, Label: p.Name, Href: "/projects/" + cmp.Or(core.URLKey(p.Name), p.ID), Status: string(p.Status)}, p.UpdatedAt})
+		out = append(out, EnvUse{p.Env, conceal.SecretTarget{Type: "project", ID: p.ID, Label: p.Name, Href: "/projects/" +
+			cmp.Or(core.URLKey(p.Name), p.ID), Status: string(p.Status)}, p.UpdatedAt})
 	}
 	return out
 }

@@ -20,7 +20,8 @@ const maxTaskSessions = 200
 const KindAgentResetSession = "agent.reset_session"
 
 var sessionKinds = []Kind{
-	{Name: KindAgentResetSession, From: FromBoard | FromAgent, Traits: EndsKeys, Weight: Weights.SetUp, Do: ledger.Typed(resetSession)},
+	{Name: KindAgentResetSession, From: FromBoard | FromAgent, Traits: EndsKeys, Weight: Weights.SetUp,
+		Do: ledger.Typed(resetSession)},
 }
 
 // sessionFingerprint returns the fingerprint of the session on a run's task, "" for none.
@@ -55,18 +56,21 @@ func keepSession(c *ledger.Context, r *entity.Run, o Outcome) {
 		state.SessionID, state.DisplayID, state.Params = "", "", nil
 	case o.SessionID != "":
 		r.SessionAfter = core.NullText(o.SessionID)
-		state.SessionID, state.DisplayID, state.Params = core.NullText(o.SessionID), core.NullText(o.SessionID), o.SessionParams
+		state.SessionID, state.DisplayID, state.Params = core.NullText(o.SessionID), core.NullText(o.SessionID),
+			o.SessionParams
 		if task == "" {
 			break
 		}
 		s, ok := entity.TaskSessions.Get(c.Tx, r.Company, row)
 		if !ok {
 			roomForSession(c.Tx, r.Company, r.Agent)
-			s = entity.TaskSession{ID: core.DerivedID("task-session", r.Agent, r.AdapterType, task), Company: r.Company, Agent: r.Agent,
+			s = entity.TaskSession{ID: core.DerivedID("task-session", r.Agent, r.AdapterType, task), Company: r.Company,
+				Agent:       r.Agent,
 				AdapterType: r.AdapterType, TaskKey: task, CreatedAt: now}
 		}
 		s.Fingerprint = r.Fingerprint
-		s.Params, s.SessionID, s.LastRun, s.LastError, s.UpdatedAt = o.SessionParams, core.NullText(o.SessionID), core.NullText(r.ID), r.Error, now
+		s.Params, s.SessionID, s.LastRun, s.LastError, s.UpdatedAt = o.SessionParams, core.NullText(o.SessionID),
+			core.NullText(r.ID), r.Error, now
 		entity.TaskSessions.Put(c.Tx, r.Company, row, s)
 	}
 	entity.RuntimeStates.Put(c.Tx, r.Company, r.Agent, state)

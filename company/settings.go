@@ -69,7 +69,8 @@ const (
 )
 
 var settingKinds = []Kind{
-	{Name: KindInstanceSettings, From: FromBoard, Traits: EndsKeys, Weight: Weights.MeshSettings, Do: ledger.Typed(patchSettings)},
+	{Name: KindInstanceSettings, From: FromBoard, Traits: EndsKeys, Weight: Weights.MeshSettings,
+		Do: ledger.Typed(patchSettings)},
 	{Name: KindSidebarOrder, From: FromBoard, Traits: Personal, Weight: Weights.Marks, Do: ledger.Typed(orderSidebar)},
 }
 
@@ -110,8 +111,9 @@ func patchSettings(c *ledger.Context, p PatchSettings) (any, error) {
 	settings.Put(c.Tx, p.Section, s)
 	v, _ := core.ParseJSON(values)
 	m, _ := v.(map[string]any)
-	c.Record(ledger.Change{Action: "instance.settings." + p.Section + "_updated", EntityType: "instance_settings", EntityID: p.Section,
-		Details: core.Object{}.List("changedKeys", slices.Sorted(maps.Keys(m))).Close()})
+	c.Record(ledger.Change{Action: "instance.settings." + p.Section + "_updated", EntityType: "instance_settings",
+		EntityID: p.Section,
+		Details:  core.Object{}.List("changedKeys", slices.Sorted(maps.Keys(m))).Close()})
 	return nil, nil
 }
 

@@ -23,7 +23,8 @@ func settleCompany(c *ledger.Context, _ SettleCompany) (any, error) {
 		return nil, ErrNoCompany()
 	}
 	if !row.Rests() {
-		return nil, ledger.Refuse(ledger.Conflict, core.StatusDetail("companyId", string(row.ID), row.Status), "The company is neither paused nor archived")
+		return nil, ledger.Refuse(ledger.Conflict, core.StatusDetail("companyId", string(row.ID), row.Status),
+			"The company is neither paused nor archived")
 	}
 	denied, why := DeniedCompany, "Cancelled: the company is "+string(row.Status)
 	if row.PauseReason == entity.PausedForBudget {
@@ -31,11 +32,13 @@ func settleCompany(c *ledger.Context, _ SettleCompany) (any, error) {
 	}
 	ended := entity.RunsInScope(c.Tx, row.ID, entity.ScopeCompany, string(row.ID), MaxStoppedRuns)
 	if len(ended) == 0 {
-		return nil, ledger.Refuse(ledger.Conflict, core.StatusDetail("companyId", string(row.ID), row.Status), "Nothing is at work in the company")
+		return nil, ledger.Refuse(ledger.Conflict, core.StatusDetail("companyId", string(row.ID), row.Status),
+			"Nothing is at work in the company")
 	}
 	for _, r := range ended {
 		DenyLive(c, r, denied, why)
 	}
-	c.Record(ledger.Change{Action: "company.settled", EntityType: "company", EntityID: string(row.ID), Details: core.Object{}.Int("runs", int64(len(ended))).Close()})
+	c.Record(ledger.Change{Action: "company.settled", EntityType: "company", EntityID: string(row.ID),
+		Details: core.Object{}.Int("runs", int64(len(ended))).Close()})
 	return nil, nil
 }

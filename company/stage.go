@@ -10,13 +10,15 @@ import (
 
 // ParticipantOf returns the first participant who may decide a stage: one who exists and
 // did not do the work.
-func ParticipantOf(tx *ledger.Tx, s entity.ExecutionStage, company ledger.CompanyID, of entity.ExecutionState) (entity.ExecutionParticipant, bool) {
+func ParticipantOf(tx *ledger.Tx, s entity.ExecutionStage, company ledger.CompanyID,
+	of entity.ExecutionState) (entity.ExecutionParticipant, bool) {
 	for _, p := range s.Participants {
 		if p.Is(of.ReturnAgent, of.ReturnUser) {
 			continue
 		}
 		if p.Type == "agent" {
-			if a, ok := entity.AgentTable.Get(tx, company, p.Agent); !ok || a.Status == entity.AgentTerminated || a.Status == entity.AgentPendingApproval {
+			if a, ok := entity.AgentTable.Get(tx, company, p.Agent); !ok || a.Status == entity.AgentTerminated ||
+				a.Status == entity.AgentPendingApproval {
 				continue
 			}
 		} else if !Ask.Belongs(tx, company, p.User) {

@@ -46,7 +46,8 @@ func DraftingCEO(c *ledger.Context, i entity.Issue) (drafting, own bool) {
 // mayStart refuses a change from before to next that starts work which the gate holds
 // back; before is zero for a new issue.
 func mayStart(c *ledger.Context, before, next entity.Issue) error {
-	if !next.Status.Started() || next.Status == before.Status && (next.Assignee == before.Assignee || next.Assignee == "") {
+	if !next.Status.Started() || next.Status == before.Status && (next.Assignee == before.Assignee ||
+		next.Assignee == "") {
 		return nil
 	}
 	drafting, own := DraftingCEO(c, next)
@@ -71,7 +72,8 @@ func RefuseDraft(before entity.Issue, to entity.IssueStatus) error {
 	const code = "ceo_strategy_required"
 	return &ledger.Refusal{Code: ledger.Conflict, ErrCode: code,
 		Message: "A CEO only drafts until the board has approved a strategy",
-		Detail: core.Object{}.Str("code", code).Null("issueId", before.ID).Null("status", string(before.Status)).Str("requestedStatus", string(to)).
+		Detail: core.Object{}.Str("code", code).Null("issueId", before.ID).Null("status", string(before.Status)).
+			Str("requestedStatus", string(to)).
 			List("allowedStatuses", []string{string(entity.IssueBacklog), string(entity.IssueCancelled)}).
 			Str("sanctionedPath", "create an approval of type approve_ceo_strategy and wait for the board").Close()}
 }

@@ -22,44 +22,58 @@ func TestACEOOnlyDraftsUntilAStrategyIsApproved(t *testing.T) {
 	var draft entity.IssueResult
 	d.Must(t, ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "build it", Assignee: wes.Agent}, &draft)
 	if draft.Issue.Status != entity.IssueBacklog || len(entity.LiveRunsOfAgent(d.Tx, d.Company, wes.Agent)) != 1 {
-		t.Errorf("a draft is %s, and its assignee has %d runs", draft.Issue.Status, len(entity.LiveRunsOfAgent(d.Tx, d.Company, wes.Agent)))
+		t.Errorf("a draft is %s, and its assignee has %d runs", draft.Issue.Status,
+			len(entity.LiveRunsOfAgent(d.Tx, d.Company, wes.Agent)))
 	}
 	for _, status := range []entity.IssueStatus{entity.IssueTodo, entity.IssueInProgress, entity.IssueInReview} {
-		companytest.Held(t, "created as "+string(status), d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "now", Status: status, Assignee: wes.Agent}, nil))
+		companytest.Held(t, "created as "+string(status),
+			d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "now", Status: status, Assignee: wes.Agent}, nil))
 	}
 	title := "build it well"
 	d.Must(t, ceo, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID, Title: &title}, nil)
 	d.Must(t, ceo, "comment.create", entity.CreateComment{ID: d.ID(), Issue: draft.Issue.ID, Body: "a plan"}, nil)
 
 	// Nobody but the board lets it out.
-	companytest.Held(t, "to todo by the CEO", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID, Status: entity.IssueTodo}, nil))
-	companytest.Held(t, "checked out by the assignee", d.Do(wes, "issue.checkout", company.CheckOutIssue{Issue: draft.Issue.ID, Agent: wes.Agent, Expected: []entity.IssueStatus{entity.IssueBacklog}}, nil))
-	companytest.Held(t, "to todo by the assignee", d.Do(wes, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID, Status: entity.IssueTodo}, nil))
+	companytest.Held(t, "to todo by the CEO", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID,
+		Status: entity.IssueTodo}, nil))
+	companytest.Held(t, "checked out by the assignee",
+		d.Do(wes, "issue.checkout", company.CheckOutIssue{Issue: draft.Issue.ID, Agent: wes.Agent,
+			Expected: []entity.IssueStatus{entity.IssueBacklog}}, nil))
+	companytest.Held(t, "to todo by the assignee", d.Do(wes, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID,
+		Status: entity.IssueTodo}, nil))
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID, Status: entity.IssueTodo}, nil)
-	d.Must(t, wes, "issue.checkout", company.CheckOutIssue{Issue: draft.Issue.ID, Agent: wes.Agent, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+	d.Must(t, wes, "issue.checkout", company.CheckOutIssue{Issue: draft.Issue.ID, Agent: wes.Agent,
+		Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 
 	// What the board put before the CEO is its own to go on with, and not to give away.
 	mine := d.Issue(t, company.CreateIssue{Title: "plan", Assignee: ceo.Agent})
 	open := d.Issue(t, company.CreateIssue{Title: "pool", Status: entity.IssueTodo})
 	later := d.Issue(t, company.CreateIssue{Title: "later", Status: entity.IssueBacklog, Assignee: ceo.Agent})
-	companytest.Held(t, "from the pool", d.Do(ceo, "issue.checkout", company.CheckOutIssue{Issue: open.ID, Agent: ceo.Agent, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil))
-	companytest.Held(t, "from backlog", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: later.ID, Status: entity.IssueTodo}, nil))
-	companytest.Held(t, "given away", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: mine.ID, Assignee: &wes.Agent}, nil))
-	d.Must(t, ceo, "issue.checkout", company.CheckOutIssue{Issue: mine.ID, Agent: ceo.Agent, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+	companytest.Held(t, "from the pool", d.Do(ceo, "issue.checkout", company.CheckOutIssue{Issue: open.ID,
+		Agent: ceo.Agent, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil))
+	companytest.Held(t, "from backlog", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: later.ID,
+		Status: entity.IssueTodo}, nil))
+	companytest.Held(t, "given away", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: mine.ID,
+		Assignee: &wes.Agent}, nil))
+	d.Must(t, ceo, "issue.checkout", company.CheckOutIssue{Issue: mine.ID, Agent: ceo.Agent,
+		Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 	a := d.Ask(t, ceo, money.ApprovalStrategy, `{"plan":"conquer"}`, mine.ID)
 	d.Must(t, ceo, "issue.update", company.UpdateIssue{Issue: mine.ID, Status: entity.IssueBlocked}, nil)
 
 	// A rejected strategy opens nothing, an approved one everything.
 	d.Decide(t, "reject", a.ID)
-	companytest.Held(t, "after a rejection", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: later.ID, Status: entity.IssueTodo}, nil))
+	companytest.Held(t, "after a rejection", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: later.ID,
+		Status: entity.IssueTodo}, nil))
 	a = d.Ask(t, ceo, money.ApprovalStrategy, `{"plan":"conquer gently"}`, mine.ID)
 	d.Decide(t, "approve", a.ID)
 	if row, _ := entity.CompanyOf(d.Tx, d.Company); row.Drafting() || string(row.Strategy) != a.ID {
 		t.Errorf("after the approval: %+v", row)
 	}
 	d.Must(t, ceo, "issue.update", company.UpdateIssue{Issue: later.ID, Status: entity.IssueTodo}, nil)
-	d.Must(t, ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "go", Status: entity.IssueTodo, Assignee: wes.Agent}, nil)
-	d.Must(t, ceo, "issue.checkout", company.CheckOutIssue{Issue: open.ID, Agent: ceo.Agent, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+	d.Must(t, ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "go", Status: entity.IssueTodo,
+		Assignee: wes.Agent}, nil)
+	d.Must(t, ceo, "issue.checkout", company.CheckOutIssue{Issue: open.ID, Agent: ceo.Agent,
+		Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 }
 
 func TestTheStrategyGateHasASwitchAndHoldsNobodyElse(t *testing.T) {
@@ -68,10 +82,13 @@ func TestTheStrategyGateHasASwitchAndHoldsNobodyElse(t *testing.T) {
 	ceo := d.Boss(t)
 	wes := companytest.As{Agent: d.Hire(t, "Wes", ceo.Agent), Run: ""}
 	wes.Run = d.Run(wes.Agent)
-	d.Must(t, wes, "issue.create", company.CreateIssue{ID: d.ID(), Title: "mine", Status: entity.IssueTodo, Assignee: wes.Agent}, nil)
-	d.Must(t, companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "theirs", Status: entity.IssueTodo, Assignee: wes.Agent}, nil)
+	d.Must(t, wes, "issue.create", company.CreateIssue{ID: d.ID(), Title: "mine", Status: entity.IssueTodo,
+		Assignee: wes.Agent}, nil)
+	d.Must(t, companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "theirs", Status: entity.IssueTodo,
+		Assignee: wes.Agent}, nil)
 	create := func() error {
-		return d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "now", Status: entity.IssueTodo, Assignee: wes.Agent, AllowDuplicate: true}, nil)
+		return d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "now", Status: entity.IssueTodo,
+			Assignee: wes.Agent, AllowDuplicate: true}, nil)
 	}
 	companytest.Held(t, "with the gate on", create())
 	for _, on := range []bool{false, true} {
@@ -90,13 +107,15 @@ func TestSpec_17_3_BoardHiresACEOAndApprovesItsStrategy(t *testing.T) {
 	d.Found(t, "Acme")
 	name, role := "Cleo", "ceo"
 	var h money.Hire
-	d.Must(t, companytest.Board, "agent.hire", money.HireAgent{Agent: entity.SaveAgent{ID: d.ID(), Name: &name, Role: &role}, Approval: d.ID()}, &h)
+	d.Must(t, companytest.Board, "agent.hire", money.HireAgent{Agent: entity.SaveAgent{ID: d.ID(), Name: &name,
+		Role: &role}, Approval: d.ID()}, &h)
 	ceo := companytest.As{Agent: h.Agent, Run: d.Run(h.Agent)}
 	a := d.Ask(t, ceo, money.ApprovalStrategy, `{"plan":"survey, then build"}`)
 	d.EndRun(ceo.Run)
 	d.Decide(t, "approve", a.ID)
 	told := entity.LiveRunsOfAgent(d.Tx, d.Company, h.Agent)
-	if len(told) != 1 || told[0].Context.ApprovalStatus != "approved" || told[0].Context.WakeReason != "approval_approved" {
+	if len(told) != 1 || told[0].Context.ApprovalStatus != "approved" ||
+		told[0].Context.WakeReason != "approval_approved" {
 		t.Fatalf("runs after the approval: %+v", told)
 	}
 	task := d.Issue(t, company.CreateIssue{Title: "Build it", Assignee: h.Agent})
@@ -110,7 +129,8 @@ func TestSpec_17_3_BoardHiresACEOAndApprovesItsStrategy(t *testing.T) {
 		t.Errorf("the CEO has %d runs for its work, which is %s", woken, task.Status)
 	}
 	ceo.Run = d.Run(h.Agent)
-	d.Must(t, ceo, "issue.checkout", company.CheckOutIssue{Issue: task.ID, Agent: h.Agent, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+	d.Must(t, ceo, "issue.checkout", company.CheckOutIssue{Issue: task.ID, Agent: h.Agent,
+		Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 }
 
 // The release gate: the board approves and rejects hires and strategies, and
@@ -122,7 +142,8 @@ func TestSpec_19_5_BoardApprovesAndRejectsHiresAndStrategies(t *testing.T) {
 		ceo := d.Boss(t)
 		for _, kind := range []money.ApprovalType{money.ApprovalHire, money.ApprovalStrategy} {
 			a := d.Ask(t, ceo, kind, `{"name":"Carl","plan":"conquer"}`)
-			if err := d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "go " + a.ID, Status: entity.IssueTodo}, nil); err == nil {
+			if err := d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "go " + a.ID, Status: entity.IssueTodo},
+				nil); err == nil {
 				t.Error("the CEO starts work while its strategy waits")
 			}
 			v := d.Decide(t, verdict, a.ID)
@@ -133,7 +154,8 @@ func TestSpec_19_5_BoardApprovesAndRejectsHiresAndStrategies(t *testing.T) {
 					found++
 				}
 			}
-			if found != 1 || v.Approval.DecidedByUser == "" || v.Approval.DecidedAt == 0 || v.Approval.DecisionNote != "because" {
+			if found != 1 || v.Approval.DecidedByUser == "" || v.Approval.DecidedAt == 0 ||
+				v.Approval.DecisionNote != "because" {
 				t.Errorf("%s of %s: %v, %+v", verdict, kind, companytest.Actions(d.Last), v.Approval)
 			}
 		}
@@ -155,8 +177,10 @@ func TestADraftingCEOStartsNothingWhateverItTries(t *testing.T) {
 		ceo := d.Boss(t)
 		wes := companytest.As{Agent: d.Hire(t, "Wes", ceo.Agent), Run: ""}
 		wes.Run = d.Run(wes.Agent)
-		all := []string{d.Issue(t, company.CreateIssue{Title: "plan", Assignee: ceo.Agent}).ID, d.Issue(t, company.CreateIssue{Title: "pool", Status: entity.IssueTodo}).ID,
-			d.Issue(t, company.CreateIssue{Title: "later", Status: entity.IssueBacklog, Assignee: wes.Agent}).ID, d.Issue(t, company.CreateIssue{Title: "his", Assignee: wes.Agent}).ID}
+		all := []string{d.Issue(t, company.CreateIssue{Title: "plan", Assignee: ceo.Agent}).ID,
+			d.Issue(t, company.CreateIssue{Title: "pool", Status: entity.IssueTodo}).ID,
+			d.Issue(t, company.CreateIssue{Title: "later", Status: entity.IssueBacklog, Assignee: wes.Agent}).ID,
+			d.Issue(t, company.CreateIssue{Title: "his", Assignee: wes.Agent}).ID}
 		released := map[string]bool{all[0]: true, all[1]: true, all[3]: true}
 		statuses := append([]entity.IssueStatus{""}, entity.IssueStatuses...)
 		who := []string{"", ceo.Agent, wes.Agent}
@@ -174,7 +198,8 @@ func TestADraftingCEOStartsNothingWhateverItTries(t *testing.T) {
 			status := rapid.SampledFrom(statuses).Draw(rt, "status")
 			assignee := rapid.SampledFrom(who).Draw(rt, "assignee")
 			before := live()
-			switch step := rapid.SampledFrom([]string{"create", "update", "assign", "checkout", "release"}).Draw(rt, "step"); step {
+			switch step := rapid.SampledFrom([]string{"create", "update", "assign", "checkout", "release"}).
+				Draw(rt, "step"); step {
 			case "create":
 				p := company.CreateIssue{ID: d.ID(), Title: "x", Status: status, Assignee: assignee, AllowDuplicate: true}
 				if rapid.Bool().Draw(rt, "child") {
@@ -194,11 +219,13 @@ func TestADraftingCEOStartsNothingWhateverItTries(t *testing.T) {
 				if step == "assign" {
 					p.Assignee = &assignee
 				}
-				if was := d.Load(issue); d.Do(actor, "issue.update", p, nil) == nil && (actor == companytest.Board || actor == wes && was.CreatedAgent != ceo.Agent) && d.Load(issue).Status.Started() {
+				if was := d.Load(issue); d.Do(actor, "issue.update", p, nil) == nil && (actor == companytest.Board ||
+					actor == wes && was.CreatedAgent != ceo.Agent) && d.Load(issue).Status.Started() {
 					released[issue] = true
 				}
 			case "checkout":
-				if was := d.Load(issue); d.Do(actor, "issue.checkout", company.CheckOutIssue{Issue: issue, Agent: cmp.Or(actor.Agent, wes.Agent), Expected: entity.IssueStatuses}, nil) == nil &&
+				if was := d.Load(issue); d.Do(actor, "issue.checkout", company.CheckOutIssue{Issue: issue,
+					Agent: cmp.Or(actor.Agent, wes.Agent), Expected: entity.IssueStatuses}, nil) == nil &&
 					(actor == companytest.Board || actor == wes && was.CreatedAgent != ceo.Agent) {
 					released[issue] = true
 				}

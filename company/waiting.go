@@ -38,7 +38,8 @@ func WaitOf(tx *ledger.Tx, r entity.Run, now core.Time) (w Wait, ok bool) {
 	case r.Deferred(tx):
 		w.Reason, w.Text = "run_at_work", "another run of its agent is at work on the same issue"
 	case r.HeldUp(tx):
-		w.Reason, w.Text = "run_ending", "the run before it still holds the issue: it is over, but its node has not said yet that its processes are gone"
+		w.Reason, w.Text = "run_ending",
+			"the run before it still holds the issue: it is over, but its node has not said yet that its processes are gone"
 	default:
 		if p, told := PlacementOf(tx, r.Company, r.ID); told && p.Node == "" && len(p.Candidates) > 0 {
 			p.explain(tx, r, &w)
@@ -134,7 +135,8 @@ func remedy(why, agent string) string {
 	program, _, _ = strings.Cut(program, ";")
 	switch {
 	case lacks:
-		return "install " + program + " on a node, or change the adapter: selvage agent update " + name + " --adapter TYPE --config JSON"
+		return "install " + program + " on a node, or change the adapter: selvage agent update " + name +
+			" --adapter TYPE --config JSON"
 	case strings.Contains(why, " adapter "):
 		return "change the adapter: selvage agent update " + name + " --adapter TYPE --config JSON"
 	case strings.Contains(why, "is cordoned"), strings.Contains(why, "is being drained"):
@@ -150,16 +152,19 @@ func remedy(why, agent string) string {
 // the run begins to wait, as nobody reads the run's own page before they miss it.
 func sayWhatIsMissing(c *ledger.Context, r entity.Run) {
 	w, waits := WaitOf(c.Tx, r, core.TimeOf(c.Now))
-	if !waits || !w.Lasting || !strings.HasPrefix(w.Text, "no node has program ") && !strings.HasPrefix(w.Text, "no node has adapter ") {
+	if !waits || !w.Lasting || !strings.HasPrefix(w.Text, "no node has program ") && !strings.HasPrefix(w.Text,
+		"no node has adapter ") {
 		return
 	}
 	i, ok := entity.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
 	if !ok || i.Status.Terminal() {
 		return
 	}
-	body := "The run of this issue can not begin: " + w.Text + ". To go on: " + string(w.Do) + ". Without that the run is given up and the issue is blocked."
+	body := "The run of this issue can not begin: " + w.Text + ". To go on: " + string(w.Do) +
+		". Without that the run is given up and the issue is blocked."
 	// The command is a node's, so the comment is the system's. It is refused where it was made before.
-	next, _, err := AddComment(c, i, entity.CreateComment{ID: core.DerivedID("what-is-missing", i.ID, w.Text), Issue: i.ID, Body: body})
+	next, _, err := AddComment(c, i, entity.CreateComment{ID: core.DerivedID("what-is-missing", i.ID, w.Text), Issue: i.ID,
+		Body: body})
 	if err == nil {
 		StoreIssue(c.Tx, i, next)
 	}

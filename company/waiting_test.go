@@ -39,14 +39,16 @@ func TestARunSaysWhyItWaits(t *testing.T) {
 		lasting      bool
 	}{
 		"nothing told": {func(*testing.T, *companytest.Desk, string, entity.Run) {}, "node", "it waits for a node", false},
-		"no program":   {nodes("has no program claude", "has no program claude"), "no_node", "no node has program claude", true},
-		"one is away":  {nodes("has no program claude", "is not heard"), "no_node", " has no program claude;  is not heard", true},
-		"drained":      {nodes("is being drained"), "no_node", "of every node: is being drained", true},
-		"no label":     {nodes("lacks label fast"), "no_node", "of every node: lacks label fast", true},
-		"no GPU":       {nodes("has no GPU"), "no_node", "no node has a GPU", true},
-		"full":         {nodes("has no GPU", "all slots are taken"), "no_slot", " has no GPU;  all slots are taken", false},
-		"its budget":   {pausedFor("budget"), "budget_paused", "paused by its budget, that of agent Ada", false},
-		"paused":       {pausedFor("manual"), "agent_paused", "agent Ada is paused (selvage agent resume)", false},
+		"no program": {nodes("has no program claude", "has no program claude"), "no_node",
+			"no node has program claude", true},
+		"one is away": {nodes("has no program claude", "is not heard"), "no_node",
+			" has no program claude;  is not heard", true},
+		"drained":    {nodes("is being drained"), "no_node", "of every node: is being drained", true},
+		"no label":   {nodes("lacks label fast"), "no_node", "of every node: lacks label fast", true},
+		"no GPU":     {nodes("has no GPU"), "no_node", "no node has a GPU", true},
+		"full":       {nodes("has no GPU", "all slots are taken"), "no_slot", " has no GPU;  all slots are taken", false},
+		"its budget": {pausedFor("budget"), "budget_paused", "paused by its budget, that of agent Ada", false},
+		"paused":     {pausedFor("manual"), "agent_paused", "agent Ada is paused (selvage agent resume)", false},
 		"stopped": {func(t *testing.T, d *companytest.Desk, _ string, _ entity.Run) {
 			d.Must(t, companytest.Board, "mesh.stop", company.StopAll{Reason: "drill"}, nil)
 		},
@@ -96,7 +98,9 @@ func TestAnIssueSaysWhichProgramIsMissing(t *testing.T) {
 		refusal  core.NullText
 		comments uint64
 	}{{"is being drained", 0}, {"has no program claude", 0}} { // the second changes what was told of the run already
-		if err := d.ByNode("n1", "run.unplaced", company.Unplaced{Run: r.ID, Why: company.Placement{Candidates: []company.Candidate{{Node: "n", Refusal: c.refusal}}}}); err != nil {
+		if err := d.ByNode("n1", "run.unplaced",
+			company.Unplaced{Run: r.ID, Why: company.Placement{Candidates: []company.Candidate{{Node: "n",
+				Refusal: c.refusal}}}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := d.Load(i.ID).Comments; got != c.comments {
@@ -106,7 +110,9 @@ func TestAnIssueSaysWhichProgramIsMissing(t *testing.T) {
 	other := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
 	for range 2 {
 		r = entity.LiveRunsOnIssue(d.Tx, other)[0]
-		if err := d.ByNode("n1", "run.unplaced", company.Unplaced{Run: r.ID, Why: company.Placement{Candidates: []company.Candidate{{Node: "n", Refusal: "has no program claude"}}}}); err != nil {
+		if err := d.ByNode("n1", "run.unplaced",
+			company.Unplaced{Run: r.ID, Why: company.Placement{Candidates: []company.Candidate{{Node: "n",
+				Refusal: "has no program claude"}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +121,8 @@ func TestAnIssueSaysWhichProgramIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(said) != 1 || said[0].AuthorType != "system" ||
-		!strings.Contains(said[0].Body, "no node has program claude. To go on: install claude on a node, or change the adapter: selvage agent update \"Ada\"") {
+		!strings.Contains(said[0].Body,
+			"no node has program claude. To go on: install claude on a node, or change the adapter: selvage agent update \"Ada\"") {
 		t.Errorf("the comments are %+v", said)
 	}
 }
@@ -126,7 +133,8 @@ func TestARunWaitsForTheEndOfTheOneBeforeIt(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Hired("Ada")
-	held, free := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada}), d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
+	held, free := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada}),
+		d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
 	r := entity.LiveRunsOnIssue(d.Tx, held)[0]
 	queued := func() (ids []string) {
 		for _, q := range entity.QueuedRuns(d.Tx, core.TimeOf(d.Now), "", 10, 10) {

@@ -99,8 +99,10 @@ func replayed(tx *ledger.Tx, u entity.Wakeup) entity.WakeResult {
 func WakeAgent(c *ledger.Context, a entity.WakeTarget, w entity.Wake) (entity.WakeResult, error) {
 	u := entity.Wakeup{
 		ID: w.Wakeup, Company: a.Company, Agent: a.ID, Source: w.Source, TriggerDetail: core.NullText(w.TriggerDetail),
-		Reason: core.NullText(w.Reason), Payload: w.Payload, Status: entity.WakeQueued, IdempotencyKey: core.NullText(w.IdempotencyKey),
-		ActorType: core.NullText(c.Cmd.Actor.Type), ActorID: core.NullText(c.Cmd.Actor.ID), RequestedAt: core.TimeOf(c.Now),
+		Reason: core.NullText(w.Reason), Payload: w.Payload, Status: entity.WakeQueued,
+		IdempotencyKey: core.NullText(w.IdempotencyKey),
+		ActorType:      core.NullText(c.Cmd.Actor.Type), ActorID: core.NullText(c.Cmd.Actor.ID),
+		RequestedAt: core.TimeOf(c.Now),
 	}
 	clock, _ := entity.AgentClocks.Get(c.Tx, a.Company, a.ID)
 	if day := c.Now.Format("2006-01-02"); clock.Day != day {
@@ -109,7 +111,8 @@ func WakeAgent(c *ledger.Context, a entity.WakeTarget, w entity.Wake) (entity.Wa
 	live := entity.LiveRunsOfAgent(c.Tx, a.Company, a.ID)
 	ctx := wakeContext(c.Tx, w, a, c.Cmd.Actor)
 	manual := w.Manual(c.Cmd.Actor)
-	if (a.PauseReason == entity.PausedForBudget || entity.ProjectStopped(c.Tx, a.Company, w.Issue)) && mayWork(c, a.ID, entity.ProjectOfWork(c.Tx, a.Company, w.Issue)) == nil {
+	if (a.PauseReason == entity.PausedForBudget || entity.ProjectStopped(c.Tx, a.Company, w.Issue)) &&
+		mayWork(c, a.ID, entity.ProjectOfWork(c.Tx, a.Company, w.Issue)) == nil {
 		a, _ = entity.Wakeable(c.Tx, a.Company, a.ID) // a budget window has passed
 	}
 	if reason := skipReason(c.Tx, a, w, clock, live, ctx.Scope(), u.RequestedAt); reason != "" {
@@ -120,7 +123,8 @@ func WakeAgent(c *ledger.Context, a entity.WakeTarget, w entity.Wake) (entity.Wa
 	if target := coalesceTarget(live, ctx, manual); target != nil {
 		r := target.Absorb(ctx, u.RequestedAt)
 		entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
-		if i, ok := entity.IssueTable.Get(c.Tx, r.Company, w.Issue); ok && w.AtOnce && r.Status == entity.RunScheduledRetry && r.ScheduledRetryAt > u.RequestedAt {
+		if i, ok := entity.IssueTable.Get(c.Tx, r.Company, w.Issue); ok && w.AtOnce && r.Status == entity.RunScheduledRetry &&
+			r.ScheduledRetryAt > u.RequestedAt {
 			r = tryNow(c, i, r)
 		}
 		u.Status, u.Run, u.FinishedAt = entity.WakeCoalesced, core.NullText(r.ID), u.RequestedAt
@@ -138,7 +142,8 @@ func WakeAgent(c *ledger.Context, a entity.WakeTarget, w entity.Wake) (entity.Wa
 			KeepWakeup(c, u, clock)
 			return entity.WakeResult{Status: entity.WakeSkipped, Reason: string(u.Error)}, nil
 		}
-		return entity.WakeResult{}, ledger.Refuse(ledger.TooMany, nil, "Agent has %d runs waiting or at work; no more are queued", len(live))
+		return entity.WakeResult{}, ledger.Refuse(ledger.TooMany, nil,
+			"Agent has %d runs waiting or at work; no more are queued", len(live))
 	}
 	if _, taken := entity.RunByID(c.Tx, w.Run); taken || w.Run == "" {
 		return entity.WakeResult{}, ledger.Refuse(ledger.Conflict, nil, "a run with this ID exists")
@@ -156,7 +161,8 @@ func wakeContext(tx *ledger.Tx, w entity.Wake, a entity.WakeTarget, by ledger.Ac
 	ctx := entity.RunContext{
 		TaskID: w.Issue, IssueID: w.Issue, TaskKey: w.Task, WakeReason: w.Reason, WakeSource: string(w.Source),
 		ForceFreshSession: w.Fresh, WakeTriggerDetail: w.TriggerDetail, CommentID: w.Comment,
-		ApprovalID: w.Approval, ApprovalStatus: w.ApprovalStatus, LinkedIssueIDs: w.LinkedIssues, ResponsibleUserID: w.Responsible, Source: w.From,
+		ApprovalID: w.Approval, ApprovalStatus: w.ApprovalStatus, LinkedIssueIDs: w.LinkedIssues,
+		ResponsibleUserID: w.Responsible, Source: w.From,
 		InteractionID: w.Interaction, InteractionKind: w.InteractionKind, InteractionStatus: w.InteractionStatus,
 	}
 	if ctx.TaskKey == "" {
@@ -191,7 +197,8 @@ func wakeContext(tx *ledger.Tx, w entity.Wake, a entity.WakeTarget, by ledger.Ac
 }
 
 // skipReason returns why a wake is skipped, or "".
-func skipReason(tx *ledger.Tx, a entity.WakeTarget, w entity.Wake, clock entity.AgentClock, live []entity.Run, scope string, now core.Time) string {
+func skipReason(tx *ledger.Tx, a entity.WakeTarget, w entity.Wake, clock entity.AgentClock, live []entity.Run,
+	scope string, now core.Time) string {
 	p := a.Policy()
 	if reason := a.Stopped(tx); reason != "" {
 		return reason
@@ -295,7 +302,8 @@ func fireTimer(c *ledger.Context, k Tick) (any, error) {
 	clock.Tick, clock.TickAt = k.Seq, t.DueAt+(core.TimeOf(c.Now)-t.DueAt)/interval*interval
 	entity.AgentClocks.Put(c.Tx, company, k.Agent, clock)
 	seq := ledger.Order(k.Seq)
-	return WakeAgent(c, a, entity.Wake{Agent: k.Agent, Source: entity.WakeTimer, TriggerDetail: "system", Reason: "heartbeat_timer",
+	return WakeAgent(c, a, entity.Wake{Agent: k.Agent, Source: entity.WakeTimer, TriggerDetail: "system",
+		Reason: "heartbeat_timer",
 		Wakeup: core.DerivedID("tick", k.Agent, seq), Run: core.DerivedID("tick-run", k.Agent, seq)})
 }
 
@@ -334,7 +342,8 @@ func WakeForIssue(c *ledger.Context, i entity.Issue, source entity.WakeSource, f
 	return wakeFor(c, i, source, from, reason, comment, false)
 }
 
-func wakeFor(c *ledger.Context, i entity.Issue, source entity.WakeSource, from, reason, comment string, atOnce bool) error {
+func wakeFor(c *ledger.Context, i entity.Issue, source entity.WakeSource, from, reason, comment string,
+	atOnce bool) error {
 	if c.Quiet {
 		return nil
 	}
@@ -346,6 +355,7 @@ func wakeFor(c *ledger.Context, i entity.Issue, source entity.WakeSource, from, 
 	_, err := WakeAgent(c, a, entity.Wake{Agent: i.Assignee, Source: source, TriggerDetail: "system", Reason: reason,
 		Issue: i.ID, Comment: comment, From: from, AtOnce: atOnce, Responsible: i.ResponsibleUser,
 		Payload: core.Object{}.Str("issueId", i.ID).Str("mutation", reason).Close(),
-		Wakeup:  core.DerivedID("issue-wake", i.ID, i.Assignee, at, reason), Run: core.DerivedID("issue-run", i.ID, i.Assignee, at, reason)})
+		Wakeup:  core.DerivedID("issue-wake", i.ID, i.Assignee, at, reason), Run: core.DerivedID("issue-run", i.ID,
+			i.Assignee, at, reason)})
 	return err
 }

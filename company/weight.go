@@ -29,7 +29,8 @@ func (w Weight) With(facts func(cmd *ledger.Command, known *governance.Context))
 // weigh what follows from that, or it could stop the mesh halfway.
 var Weights = struct {
 	Marks, Talk, Task, Text, Erase, Execute, SetUp, MeshSettings, Hire, Steering, Ends, Retires,
-	Spending, Skilling, Deploying, Sealing, Admitting, AdmittingNodes, Expelling, Empowering, ByNodes, Upkeep, Reporting, Halting, Answering, Amending, Entering, Bytes, Installing, Removing, Spawning Weight
+	Spending, Skilling, Deploying, Sealing, Admitting, AdmittingNodes, Expelling, Empowering, ByNodes, Upkeep, Reporting,
+	Halting, Answering, Amending, Entering, Bytes, Installing, Removing, Spawning Weight
 }{
 	// Marks: what concerns only how one reader sees things.
 	Marks: Weight{Class: governance.Work, Effect: governance.Effect{governance.Risk: 20}},
@@ -40,42 +41,53 @@ var Weights = struct {
 	// Text: documents, files and memories.
 	Text: Weight{Class: governance.Work, Effect: governance.Effect{governance.Risk: 100, governance.Privacy: 100}},
 	// Erase: a text or a piece of work is deleted.
-	Erase: Weight{Class: governance.Work, Effect: governance.Effect{governance.Risk: 200, governance.Privacy: 50}, Irreversible: true},
+	Erase: Weight{Class: governance.Work, Effect: governance.Effect{governance.Risk: 200, governance.Privacy: 50},
+		Irreversible: true},
 	// Execute: a tool, a service or a command is started.
 	Execute: Weight{Class: governance.Work, Effect: governance.Effect{governance.Risk: 200, governance.Security: 100}},
 	// SetUp: how a company, its agents and their places are set up.
 	SetUp: Weight{Class: governance.Configure, Effect: governance.Effect{governance.Risk: 200, governance.Security: 200}},
 	// MeshSettings: how the mesh is set up.
-	MeshSettings: Weight{Class: governance.Configure, Effect: governance.Effect{governance.Risk: 300, governance.Security: 300}},
+	MeshSettings: Weight{Class: governance.Configure, Effect: governance.Effect{governance.Risk: 300,
+		governance.Security: 300}},
 	// Hire: a new agent.
 	Hire: Weight{Class: governance.Spawn, Effect: governance.Effect{governance.Risk: 400, governance.Novelty: 200}},
 	// Steering: an agent or a run is stopped, woken or goes on.
 	Steering: Weight{Class: governance.Steer, Effect: governance.Effect{governance.Risk: 200}},
 	// Ends: an agent, a project or a company ends, and can not come back.
-	Ends: Weight{Class: governance.Decommission, Effect: governance.Effect{governance.Risk: 200, governance.Security: 100}, Irreversible: true},
+	Ends: Weight{Class: governance.Decommission, Effect: governance.Effect{governance.Risk: 200, governance.Security: 100},
+		Irreversible: true},
 	// Retires: an agent is taken out of operation.
 	Retires: Weight{Class: governance.Decommission, Effect: governance.Effect{governance.Risk: 400}},
 	// Spending: money is committed, or a limit of it moves.
 	Spending: Weight{Class: governance.Money, Effect: governance.Effect{governance.Risk: 200}},
 	// Skilling: skills and instructions, which say what agents do.
-	Skilling: Weight{Class: governance.Install, Effect: governance.Effect{governance.Risk: 200, governance.Novelty: 200, governance.Security: 200}},
+	Skilling: Weight{Class: governance.Install, Effect: governance.Effect{governance.Risk: 200, governance.Novelty: 200,
+		governance.Security: 200}},
 	// Installing: an app comes in, or another version of it. Removing: it goes.
-	Installing: Weight{Class: governance.Install, Effect: governance.Effect{governance.Risk: 300, governance.Security: 300}},
-	Removing:   Weight{Class: governance.Decommission, Effect: governance.Effect{governance.Risk: 400, governance.Security: 200}},
+	Installing: Weight{Class: governance.Install, Effect: governance.Effect{governance.Risk: 300,
+		governance.Security: 300}},
+	Removing: Weight{Class: governance.Decommission, Effect: governance.Effect{governance.Risk: 400,
+		governance.Security: 200}},
 	// Spawning: a process is started on a node.
 	Spawning: Weight{Class: governance.Spawn, Effect: governance.Effect{governance.Risk: 400, governance.Security: 300}},
 	// Deploying: a tool is put into operation.
 	Deploying: Weight{Class: governance.Deploy, Effect: governance.Effect{governance.Risk: 400, governance.Security: 300}},
 	// Sealing: a secret is stored, changed or deleted.
-	Sealing: Weight{Class: governance.Configure, Effect: governance.Effect{governance.Risk: 200, governance.Privacy: 200, governance.Security: 300}},
+	Sealing: Weight{Class: governance.Configure, Effect: governance.Effect{governance.Risk: 200, governance.Privacy: 200,
+		governance.Security: 300}},
 	// Admitting: a person comes in.
-	Admitting: Weight{Class: governance.Admit, Effect: governance.Effect{governance.Risk: 200, governance.Privacy: 200, governance.Security: 400}},
+	Admitting: Weight{Class: governance.Admit, Effect: governance.Effect{governance.Risk: 200, governance.Privacy: 200,
+		governance.Security: 400}},
 	// AdmittingNodes: a node comes in.
-	AdmittingNodes: Weight{Class: governance.Admit, Effect: governance.Effect{governance.Risk: 300, governance.Security: 500}},
+	AdmittingNodes: Weight{Class: governance.Admit, Effect: governance.Effect{governance.Risk: 300,
+		governance.Security: 500}},
 	// Expelling: a node goes.
-	Expelling: Weight{Class: governance.Decommission, Effect: governance.Effect{governance.Risk: 500, governance.Security: 300}},
+	Expelling: Weight{Class: governance.Decommission, Effect: governance.Effect{governance.Risk: 500,
+		governance.Security: 300}},
 	// Empowering: somebody gets more rights.
-	Empowering: Weight{Class: governance.Elevate, Effect: governance.Effect{governance.Risk: 300, governance.Security: 500}},
+	Empowering: Weight{Class: governance.Elevate, Effect: governance.Effect{governance.Risk: 300,
+		governance.Security: 500}},
 
 	// ByNodes: only nodes give it. It carries out what was decided, reports what happened, or is due by time.
 	ByNodes: Weight{Free: "only nodes give it: it carries out what was decided, or reports what happened"},
@@ -98,5 +110,6 @@ var Weights = struct {
 // Action returns what the gate takes commands of k for.
 func (k Kind) Action() governance.Action {
 	noun, verb, _ := strings.Cut(k.Name, ".")
-	return governance.Action{Name: k.Name, Class: k.Weight.Class, Title: strings.ReplaceAll(noun+" "+verb, "_", " "), Base: k.Weight.Effect}
+	return governance.Action{Name: k.Name, Class: k.Weight.Class, Title: strings.ReplaceAll(noun+" "+verb, "_", " "),
+		Base: k.Weight.Effect}
 }

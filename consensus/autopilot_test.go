@@ -17,7 +17,8 @@ import (
 // incarnation, x no member, - may not vote, 1-3 its zone.
 func parseSeats(words ...string) (out []seat) {
 	for _, w := range words {
-		s := seat{id: raft.ServerID(w[:1] + "/i"), node: identity.NodeID(w[:1]), may: true, member: true, alive: true, well: time.Minute}
+		s := seat{id: raft.ServerID(w[:1] + "/i"), node: identity.NodeID(w[:1]), may: true, member: true, alive: true,
+			well: time.Minute}
 		for _, c := range w[1:] {
 			switch c {
 			case 'v':

@@ -123,7 +123,8 @@ func Base(span *store.Span, fs vfs.FS, dir, serverID string, index, term uint64)
 	if err != nil {
 		return err
 	}
-	conf := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: raft.ServerID(serverID), Address: raft.ServerAddress(serverID)}}}
+	conf := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: raft.ServerID(serverID),
+		Address: raft.ServerAddress(serverID)}}}
 	sink, err := snaps.Create(raft.SnapshotVersionMax, index, max(term, 1), conf, index, nil)
 	if err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 
 // onDisk starts n nodes in this process, on the real disk, with TCP between them.
 func onDisk(b *testing.B, n int, tune func(*Config)) *mesh {
-	m := &mesh{t: b, wires: newWires(), tune: tune, diverged: map[identity.NodeID][]Divergence{}, fatal: map[identity.NodeID]error{}}
+	m := &mesh{t: b, wires: newWires(), tune: tune, diverged: map[identity.NodeID][]Divergence{},
+		fatal: map[identity.NodeID]error{}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

@@ -57,7 +57,8 @@ func (c *Consensus) compareDigests() {
 		others, self := c.voters()
 		answers := c.askDigests(others, index)
 		if v, bad := judge(index, own, self, c.node, answers, len(others)); bad {
-			c.log.Error("consensus: states diverge", "index", index, "own", own[:4], "majority", v.Majority[:4], "none", v.NoMajority)
+			c.log.Error("consensus: states diverge", "index", index, "own", own[:4], "majority", v.Majority[:4], "none",
+				v.NoMajority)
 			c.stats.divergences.Add(1)
 			c.cfg.OnDiverged(v)
 		}
@@ -66,7 +67,8 @@ func (c *Consensus) compareDigests() {
 
 // judge compares answers. voters counts the other voters, those without an
 // answer too; self tells whether this node has a vote as well.
-func judge(index uint64, own [32]byte, self bool, node identity.NodeID, answers map[identity.NodeID][32]byte, voters int) (Divergence, bool) {
+func judge(index uint64, own [32]byte, self bool, node identity.NodeID, answers map[identity.NodeID][32]byte,
+	voters int) (Divergence, bool) {
 	count := map[[32]byte]int{}
 	for _, d := range answers {
 		count[d]++

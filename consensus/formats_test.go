@@ -192,7 +192,8 @@ func TestSnapshotFormat(t *testing.T) {
 			return nil, err
 		}
 		defer r.Close()
-		if m.Index != 7 || m.Term != 3 || m.ConfigurationIndex != 2 || !reflect.DeepEqual(m.Configuration, sampleConfiguration()) {
+		if m.Index != 7 || m.Term != 3 || m.ConfigurationIndex != 2 || !reflect.DeepEqual(m.Configuration,
+			sampleConfiguration()) {
 			t.Errorf("%+v", m)
 		}
 		return io.ReadAll(r)

@@ -116,7 +116,8 @@ func (g *guard) answered(id raft.ServerID, a *raft.AppendEntriesRequest, r *raft
 	g.heard = make(chan struct{})
 }
 
-func (g *guard) AppendEntries(id raft.ServerID, to raft.ServerAddress, a *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse) error {
+func (g *guard) AppendEntries(id raft.ServerID, to raft.ServerAddress, a *raft.AppendEntriesRequest,
+	r *raft.AppendEntriesResponse) error {
 	if len(a.Entries) == 0 && a.PrevLogEntry == 0 && a.LeaderCommitIndex == 0 { // as raft knows a heartbeat
 		g.beat(id, a.Term)
 	}
@@ -248,7 +249,8 @@ func (p *guardPipeline) Close() error {
 	return err
 }
 
-func (p *guardPipeline) AppendEntries(a *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+func (p *guardPipeline) AppendEntries(a *raft.AppendEntriesRequest,
+	r *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	if p.g.silent() {
 		return nil, errStalled
 	}

@@ -17,7 +17,8 @@ type fullPipeline struct {
 	closed chan struct{}
 }
 
-func (p *fullPipeline) AppendEntries(a *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+func (p *fullPipeline) AppendEntries(a *raft.AppendEntriesRequest,
+	r *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	f := future{a, r}
 	select {
 	case p.room <- f:
@@ -99,7 +100,8 @@ func TestHeartbeatsLeaveTogether(t *testing.T) {
 		for range 100 {
 			for _, peer := range []raft.ServerID{"b", "c", "d"} {
 				go func() {
-					time.Sleep(time.Millisecond + time.Duration(chances.Int64N(int64(election/10-time.Millisecond))) + election/10) // an answer, and raft's rest
+					time.Sleep(time.Millisecond + time.Duration(chances.Int64N(int64(election/10-time.Millisecond))) +
+						election/10) // an answer, and raft's rest
 					g.beat(peer, 3)
 					g.mu.Lock()
 					defer g.mu.Unlock()

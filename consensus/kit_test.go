@@ -44,7 +44,8 @@ type wire struct {
 }
 
 func newWires() *wires {
-	return &wires{nodes: map[identity.NodeID]*Consensus{}, cut: map[[2]identity.NodeID]bool{}, heal: make(chan struct{}), conns: map[*wire]bool{}, pipe: net.Pipe}
+	return &wires{nodes: map[identity.NodeID]*Consensus{}, cut: map[[2]identity.NodeID]bool{}, heal: make(chan struct{}),
+		conns: map[*wire]bool{}, pipe: net.Pipe}
 }
 
 func (w *wires) blocked(from, to identity.NodeID) (bool, <-chan struct{}) {
@@ -64,7 +65,8 @@ func (w *wires) setCut(from, to identity.NodeID, cut bool) {
 	}
 }
 
-func (w *wires) dial(from identity.NodeID, accept func(*Consensus, identity.NodeID, net.Conn)) func(context.Context, identity.NodeID) (net.Conn, error) {
+func (w *wires) dial(from identity.NodeID, accept func(*Consensus, identity.NodeID, net.Conn)) func(context.Context,
+	identity.NodeID) (net.Conn, error) {
 	return func(ctx context.Context, to identity.NodeID) (net.Conn, error) {
 		for _, way := range [][2]identity.NodeID{{from, to}, {to, from}} {
 			if cut, _ := w.blocked(way[0], way[1]); cut {
@@ -185,7 +187,8 @@ func (n *node) id() identity.NodeID { return n.keys.ID() }
 // admitted and enrol.
 func newMesh(t testing.TB, n int, tune func(*Config)) *mesh {
 	t.Helper()
-	m := &mesh{t: t, wires: newWires(), tune: tune, diverged: map[identity.NodeID][]Divergence{}, fatal: map[identity.NodeID]error{}}
+	m := &mesh{t: t, wires: newWires(), tune: tune, diverged: map[identity.NodeID][]Divergence{},
+		fatal: map[identity.NodeID]error{}}
 	for i := range n {
 		m.add(byte(i + 1))
 	}
@@ -197,7 +200,8 @@ func (m *mesh) add(seed byte) *node {
 	n := &node{m: m, keys: identity.Derive([32]byte{seed}), fs: vfs.NewCrashableMem()}
 	n.keys.Incarnation = "one"
 	// The directory of a node is made, and made durable, before its first start.
-	if err := errors.Join(n.fs.MkdirAll("/data/state", 0o700), store.SyncDir(n.fs, "/data"), store.SyncDir(n.fs, "/")); err != nil {
+	if err := errors.Join(n.fs.MkdirAll("/data/state", 0o700), store.SyncDir(n.fs, "/data"),
+		store.SyncDir(n.fs, "/")); err != nil {
 		m.t.Fatal(err)
 	}
 	m.nodes = append(m.nodes, n)
@@ -236,7 +240,10 @@ func (m *mesh) found() {
 	if want%2 == 0 {
 		want--
 	}
-	m.wait(time.Minute, "voters", func() bool { return first.cons.Stats().Voters == want && first.cons.Stats().Servers == len(m.nodes) })
+	m.wait(time.Minute, "voters", func() bool {
+		return first.cons.Stats().Voters == want && first.cons.Stats().
+			Servers == len(m.nodes)
+	})
 }
 
 var (
@@ -289,13 +296,16 @@ func (n *node) start() {
 	}
 	log := slog.New(slog.DiscardHandler)
 	if os.Getenv("SELVAGE_TEST_LOG") != "" {
-		log = slog.New(slog.NewTextHandler(n.m.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", n.id().Short())
+		log = slog.New(slog.NewTextHandler(n.m.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).
+			With("node", n.id().Short())
 	}
 	var err error
-	if n.store, err = store.Open(dir+"/state", store.Options{FS: fs, Small: true, ReserveBytes: max(n.keep, 1)}); err != nil {
+	if n.store, err = store.Open(dir+"/state", store.Options{FS: fs, Small: true,
+		ReserveBytes: max(n.keep, 1)}); err != nil {
 		n.m.t.Fatal(err)
 	}
-	if n.led, err = ledger.Open(ledger.Config{Span: n.store.Span('s'), Mux: testMux(), Level: cmp.Or(n.level, ledger.FeatureLevel+1)}); err != nil {
+	if n.led, err = ledger.Open(ledger.Config{Span: n.store.Span('s'), Mux: testMux(),
+		Level: cmp.Or(n.level, ledger.FeatureLevel+1)}); err != nil {
 		n.m.t.Fatal(err)
 	}
 	cfg := Config{

@@ -43,8 +43,10 @@ type link struct {
 	writing gate // held for one write
 }
 
-func newLink(to identity.NodeID, dial func(context.Context, identity.NodeID) (net.Conn, error), wg *sync.WaitGroup) *link {
-	return &link{to: to, dial: dial, wg: wg, dialing: make(gate, 1), writing: make(gate, 1), waiting: map[uint64]chan *message{}}
+func newLink(to identity.NodeID, dial func(context.Context, identity.NodeID) (net.Conn, error),
+	wg *sync.WaitGroup) *link {
+	return &link{to: to, dial: dial, wg: wg, dialing: make(gate, 1), writing: make(gate, 1),
+		waiting: map[uint64]chan *message{}}
 }
 
 // ask sends a request and waits for its response. An error wraps errLink when

@@ -44,7 +44,8 @@ func checkLog(t *testing.T, l *logStore, first, last uint64) {
 	for i := max(1, first) - 1; i <= last+1; i++ {
 		var got raft.Log
 		err := l.GetLog(i, &got)
-		if in := first != 0 && i >= first && i <= last; in && (err != nil || got.Index != i) || !in && err != raft.ErrLogNotFound {
+		if in := first != 0 && i >= first && i <= last; in && (err != nil || got.Index != i) || !in &&
+			err != raft.ErrLogNotFound {
 			t.Errorf("entry %d: %+v %v", i, got, err)
 		}
 	}
@@ -129,7 +130,8 @@ func TestGapsAreFilled(t *testing.T) {
 	f := &fsm{state: m, committed: func(uint64, uint64) {}, applied: func() {},
 		entry: func(i uint64, l *raft.Log) error { *l = raft.Log{Index: i, Term: 9, Type: raft.LogNoop}; return nil }}
 	out := f.ApplyBatch([]*raft.Log{
-		{Index: 2, Data: []byte("b")}, {Index: 4, Type: raft.LogConfiguration, Data: []byte("c")}, {Index: 7, Data: []byte("g")},
+		{Index: 2, Data: []byte("b")}, {Index: 4, Type: raft.LogConfiguration, Data: []byte("c")},
+		{Index: 7, Data: []byte("g")},
 	})
 	if got := fmt.Sprint(m.log); got != "[4: 5: 6: 7:g]" {
 		t.Errorf("applied %s", got)

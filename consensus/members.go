@@ -285,7 +285,8 @@ type progress struct {
 const progressBytes = 8 + 8 + 1
 
 func (c *Consensus) progress() progress {
-	return progress{last: c.raft.LastIndex(), applied: c.cfg.State.Applied(), writable: c.Healthy() == nil, stopped: c.cfg.State.Err() != nil}
+	return progress{last: c.raft.LastIndex(), applied: c.cfg.State.Applied(), writable: c.Healthy() == nil,
+		stopped: c.cfg.State.Err() != nil}
 }
 
 func (p progress) encode() []byte {

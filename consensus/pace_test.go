@@ -28,61 +28,64 @@ func TestPatience(t *testing.T) {
 // follower. When they are calm again a dead leader is replaced as soon as ever.
 func TestStarvedNodesKeepTheirLeader(t *testing.T) {
 	var late atomic.Int64
-	bubble(t, 3, func(c *Config) { c.Late = func() time.Duration { return time.Duration(late.Load()) } }, func(t *testing.T, m *mesh) {
-		l := m.leader()
-		hold := func(d time.Duration) (terms uint64) {
-			before := l.cons.Term()
-			for _, f := range m.followers() {
-				m.wires.setCut(l.id(), f.id(), true)
-				m.wires.setCut(f.id(), l.id(), true)
+	bubble(t, 3, func(c *Config) { c.Late = func() time.Duration { return time.Duration(late.Load()) } },
+		func(t *testing.T, m *mesh) {
+			l := m.leader()
+			hold := func(d time.Duration) (terms uint64) {
+				before := l.cons.Term()
+				for _, f := range m.followers() {
+					m.wires.setCut(l.id(), f.id(), true)
+					m.wires.setCut(f.id(), l.id(), true)
+				}
+				time.Sleep(d)
+				for _, f := range m.nodes {
+					m.wires.setCut(l.id(), f.id(), false)
+					m.wires.setCut(f.id(), l.id(), false)
+				}
+				time.Sleep(10 * time.Second)
+				if err := m.nodes[0].add(t.Context(), "after "+d.String()); err != nil {
+					t.Fatal(err)
+				}
+				return m.leader().cons.Term() - before
 			}
-			time.Sleep(d)
-			for _, f := range m.nodes {
-				m.wires.setCut(l.id(), f.id(), false)
-				m.wires.setCut(f.id(), l.id(), false)
+			late.Store(int64(400 * time.Millisecond))
+			time.Sleep(2 * time.Second)
+			for _, n := range m.nodes {
+				c := n.cons.raft.ReloadableConfig()
+				wantBeat := 2400 * time.Millisecond
+				if n == l {
+					wantBeat = electionTimeout // those that follow it may be calm
+				}
+				if n.cons.pace.election() != 2400*time.Millisecond || c.HeartbeatTimeout != wantBeat ||
+					c.ElectionTimeout != 2400*time.Millisecond {
+					t.Fatalf("a starved node, leader %v, waits %v, %+v", n == l, n.cons.pace.election(), c)
+				}
 			}
-			time.Sleep(10 * time.Second)
-			if err := m.nodes[0].add(t.Context(), "after "+d.String()); err != nil {
+			for range 5 {
+				if terms := hold(1500 * time.Millisecond); terms != 0 {
+					t.Fatalf("%d terms passed", terms)
+				}
+			}
+			if m.leader() != l {
+				t.Error("another node leads")
+			}
+			late.Store(0)
+			time.Sleep(2 * time.Second)
+			for _, n := range m.nodes {
+				if c := n.cons.raft.ReloadableConfig(); n.cons.pace.election() != electionTimeout ||
+					c.HeartbeatTimeout != electionTimeout || c.ElectionTimeout != electionTimeout {
+					t.Fatalf("a calm node waits %v, %+v", n.cons.pace.election(), c)
+				}
+			}
+			l.stop(true)
+			start := time.Now()
+			if err := m.alive()[0].add(t.Context(), "killed"); err != nil {
 				t.Fatal(err)
 			}
-			return m.leader().cons.Term() - before
-		}
-		late.Store(int64(400 * time.Millisecond))
-		time.Sleep(2 * time.Second)
-		for _, n := range m.nodes {
-			c := n.cons.raft.ReloadableConfig()
-			wantBeat := 2400 * time.Millisecond
-			if n == l {
-				wantBeat = electionTimeout // those that follow it may be calm
+			if gap := time.Since(start); gap > 2*time.Second {
+				t.Errorf("a dead leader was replaced after %v", gap)
 			}
-			if n.cons.pace.election() != 2400*time.Millisecond || c.HeartbeatTimeout != wantBeat || c.ElectionTimeout != 2400*time.Millisecond {
-				t.Fatalf("a starved node, leader %v, waits %v, %+v", n == l, n.cons.pace.election(), c)
-			}
-		}
-		for range 5 {
-			if terms := hold(1500 * time.Millisecond); terms != 0 {
-				t.Fatalf("%d terms passed", terms)
-			}
-		}
-		if m.leader() != l {
-			t.Error("another node leads")
-		}
-		late.Store(0)
-		time.Sleep(2 * time.Second)
-		for _, n := range m.nodes {
-			if c := n.cons.raft.ReloadableConfig(); n.cons.pace.election() != electionTimeout || c.HeartbeatTimeout != electionTimeout || c.ElectionTimeout != electionTimeout {
-				t.Fatalf("a calm node waits %v, %+v", n.cons.pace.election(), c)
-			}
-		}
-		l.stop(true)
-		start := time.Now()
-		if err := m.alive()[0].add(t.Context(), "killed"); err != nil {
-			t.Fatal(err)
-		}
-		if gap := time.Since(start); gap > 2*time.Second {
-			t.Errorf("a dead leader was replaced after %v", gap)
-		}
-	})
+		})
 }
 
 // The same silence costs calm nodes their leader, so the test above shows something.

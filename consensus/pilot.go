@@ -45,10 +45,12 @@ func tolerance(voters, living int) int { return max(0, living-(voters/2+1)) }
 
 // noteAutopilot keeps what the autopilot has seen for whoever asks.
 func (c *Consensus) noteAutopilot(term uint64, seats []seat, m move) {
-	s := AutopilotState{Term: term, Leader: c.node, At: time.Now().UTC(), Most: c.cfg.MaxVoters, Healthy: true, Seats: []Seat{}}
+	s := AutopilotState{Term: term, Leader: c.node, At: time.Now().UTC(), Most: c.cfg.MaxVoters, Healthy: true,
+		Seats: []Seat{}}
 	living := 0
 	for _, v := range seats {
-		s.Seats = append(s.Seats, Seat{Node: v.node, Voter: v.voter, Leader: v.self, May: v.may, Zone: v.zone, Member: v.member && !v.outdone, Alive: v.alive, Halted: v.stopped,
+		s.Seats = append(s.Seats, Seat{Node: v.node, Voter: v.voter, Leader: v.self, May: v.may, Zone: v.zone,
+			Member: v.member && !v.outdone, Alive: v.alive, Halted: v.stopped,
 			Well: int64(v.well / time.Second), Gone: int64(v.gone / time.Second)})
 		if !v.voter {
 			continue
@@ -75,7 +77,8 @@ func (c *Consensus) OwnView() AutopilotState {
 	for _, v := range c.configuration().Servers {
 		node := nodeOf(v.ID)
 		may, zone := c.cfg.MayVote(node)
-		seat := Seat{Node: node, Voter: v.Suffrage == raft.Voter, May: may, Zone: zone, Member: c.cfg.Member(node), Alive: v.ID == c.self || c.cfg.Alive(node),
+		seat := Seat{Node: node, Voter: v.Suffrage == raft.Voter, May: may, Zone: zone, Member: c.cfg.Member(node),
+			Alive:  v.ID == c.self || c.cfg.Alive(node),
 			Halted: v.ID == c.self && c.cfg.State.Err() != nil}
 		s.Seats = append(s.Seats, seat)
 		if seat.Voter {

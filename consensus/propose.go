@@ -224,7 +224,8 @@ func (c *Consensus) leadBatch(ctx context.Context, batch []byte) (result []byte,
 	if err := c.cfg.Verify(batch); err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	e := &entrant{batch: append([]byte(nil), batch...), origin: ledger.BatchOrigin(batch)} // stamped when it is pushed, and kept by raft
+	e := &entrant{batch: append([]byte(nil), batch...),
+		origin: ledger.BatchOrigin(batch)} // stamped when it is pushed, and kept by raft
 	batch = e.batch
 	early := c.expectAck(batch)
 	defer c.forgetAck(batch)

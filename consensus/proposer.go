@@ -283,7 +283,8 @@ func (p *Proposer) run() {
 // just been answered and soon ask again. It waits as long as the last batch took at
 // most; a single caller waits for nobody.
 func (p *Proposer) gathers() bool {
-	return len(p.flight) == 0 && len(p.pending) > 0 && len(p.pending)+len(p.queue) < p.expects && time.Now().Before(p.until)
+	return len(p.flight) == 0 && len(p.pending) > 0 && len(p.pending)+len(p.queue) < p.expects && time.Now().
+		Before(p.until)
 }
 
 // room tells whether another batch may go out now; if only time is missing, it

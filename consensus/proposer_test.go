@@ -80,7 +80,8 @@ func (s *script) set(f func()) {
 
 func (s *script) carryOut(b *ledger.Batch, seq uint64, cmd ledger.Command) ledger.Receipt {
 	refuse := func(code string) ledger.Receipt {
-		return ledger.Receipt{Index: s.index, Refusal: &ledger.Refusal{Code: ledger.Unavailable, ErrCode: code, Message: code}}
+		return ledger.Receipt{Index: s.index, Refusal: &ledger.Refusal{Code: ledger.Unavailable, ErrCode: code,
+			Message: code}}
 	}
 	if cmd.Kind == ledger.KindSessionOpen {
 		s.session, s.ended, s.mark, s.outcomes = s.session+100, false, 0, map[uint64]ledger.Receipt{}
@@ -258,20 +259,23 @@ func TestProposerRefusedSessionAndErrors(t *testing.T) {
 		s := &script{t: t}
 		s.do = func(int, *ledger.Batch) (bool, error) { return false, fmt.Errorf("leader: %w", store.ErrDiskFull) }
 		p := s.proposer()
-		if _, err := p.Submit(t.Context(), command("test.add", "a")); !errors.Is(err, store.ErrDiskFull) || errors.Is(err, ErrOutcomeUnknown) {
+		if _, err := p.Submit(t.Context(), command("test.add", "a")); !errors.Is(err, store.ErrDiskFull) ||
+			errors.Is(err, ErrOutcomeUnknown) {
 			t.Errorf("full disk: %v", err)
 		}
 		s.set(func() { s.do = func(int, *ledger.Batch) (bool, error) { return false, ErrRefused } })
 		if _, err := p.Submit(t.Context(), command("test.add", "a")); !errors.Is(err, ErrRefused) {
 			t.Errorf("refused batch: %v", err)
 		}
-		if r, err := p.Submit(t.Context(), ledger.Command{Kind: "test.add", Payload: make([]byte, ledger.MaxPayload+1)}); err != nil || r.Refusal.Code != ledger.TooLarge {
+		if r, err := p.Submit(t.Context(), ledger.Command{Kind: "test.add",
+			Payload: make([]byte, ledger.MaxPayload+1)}); err != nil || r.Refusal.Code != ledger.TooLarge {
 			t.Errorf("too large: %+v %v", r, err)
 		}
 		s.set(func() { s.do = func(int, *ledger.Batch) (bool, error) { return false, ErrOutcomeUnknown } })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := p.Submit(ctx, command("test.add", "a")); !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.Submit(ctx, command("test.add", "a")); !errors.Is(err, ErrOutcomeUnknown) ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("caller gave up: %v", err)
 		}
 		s.set(func() { s.do = nil })

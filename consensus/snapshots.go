@@ -99,7 +99,8 @@ func snapID(term, index uint64) string { return fmt.Sprintf("%016x-%016x", term,
 func (s *snapshots) path(name string) string { return s.fs.PathJoin(s.dir, name) }
 
 // Create begins a snapshot.
-func (s *snapshots) Create(_ raft.SnapshotVersion, index, term uint64, conf raft.Configuration, confIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+func (s *snapshots) Create(_ raft.SnapshotVersion, index, term uint64, conf raft.Configuration, confIndex uint64,
+	_ raft.Transport) (raft.SnapshotSink, error) {
 	id := snapID(term, index)
 	f, err := s.fs.Create(s.path(id+snapPartial), vfs.WriteCategoryUnspecified)
 	if err != nil {

@@ -16,8 +16,10 @@ func (m *mesh) downgrade(n *node) {
 	m.t.Helper()
 	l := m.leader()
 	id := string(l.id())
-	r, err := l.prop.Submit(m.t.Context(), ledger.Command{Kind: ledger.KindFeatureRaise, Actor: ledger.Actor{Type: "node", ID: id},
-		Credential: ledger.Credential{Kind: "node", ID: id}, Payload: ledger.Marshal(ledger.FeatureRaise{Level: ledger.FeatureLevel + 1})})
+	r, err := l.prop.Submit(m.t.Context(), ledger.Command{Kind: ledger.KindFeatureRaise,
+		Actor:      ledger.Actor{Type: "node", ID: id},
+		Credential: ledger.Credential{Kind: "node", ID: id},
+		Payload:    ledger.Marshal(ledger.FeatureRaise{Level: ledger.FeatureLevel + 1})})
 	if err != nil || r.Refusal != nil {
 		m.t.Fatal("raise the level:", err, r.Refusal)
 	}
@@ -43,7 +45,10 @@ func TestANodeThatCanNotFollowLosesItsVoteToOneThatCan(t *testing.T) {
 			}
 		}
 		m.downgrade(old)
-		m.wait(30*time.Second, "the spare votes in its place", func() bool { return spare.cons.Stats().Voter && !m.leader().votes(old) })
+		m.wait(30*time.Second, "the spare votes in its place", func() bool {
+			return spare.cons.Stats().Voter && !m.leader().
+				votes(old)
+		})
 		s, err := m.leader().cons.Autopilot(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +91,8 @@ func TestANodeThatCanNotFollowNeverServesAsLeader(t *testing.T) {
 		if s, err := l.cons.Autopilot(t.Context()); err != nil || s.Healthy || s.Voters != 3 {
 			t.Errorf("autopilot: %+v, %v", s, err)
 		}
-		if err := l.cons.raft.LeadershipTransferToServer(raft.ServerID(old.keys.ServerID()), raft.ServerAddress(old.keys.ServerID())).Error(); err != nil {
+		if err := l.cons.raft.LeadershipTransferToServer(raft.ServerID(old.keys.ServerID()),
+			raft.ServerAddress(old.keys.ServerID())).Error(); err != nil {
 			t.Fatal(err)
 		}
 		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {

@@ -63,7 +63,8 @@ func TestMeasureDeaths(t *testing.T) {
 		nodes[1].expect(t, "join 2")
 	}
 	slices.Sort(took)
-	t.Logf("killed: declared by both others after median %v, worst of %d %v", took[10].Round(time.Millisecond), len(took), took[19].Round(time.Millisecond))
+	t.Logf("killed: declared by both others after median %v, worst of %d %v", took[10].Round(time.Millisecond), len(took),
+		took[19].Round(time.Millisecond))
 	if took[19] > 4*time.Second {
 		t.Errorf("too late: %v", took)
 	}

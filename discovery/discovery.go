@@ -261,7 +261,8 @@ func (d *Discovery) enter(m Member, s State) {
 	m.State, m.Since = s, old.Since
 	if !known || old.State != s {
 		m.Since = time.Now()
-		count := map[State]interface{ Add(uint64) uint64 }{Live: &d.count.joined, Left: &d.count.left, Failed: &d.count.failed}
+		count := map[State]interface{ Add(uint64) uint64 }{Live: &d.count.joined, Left: &d.count.left,
+			Failed: &d.count.failed}
 		count[s].Add(1)
 		d.config.Logger.Info("member "+s.String(), "node", string(m.Meta.Node), "name", m.Meta.Name, "addr", m.Addr.String())
 	}

@@ -65,7 +65,8 @@ func TestCrashIsDeclaredInTime(t *testing.T) {
 				}
 			})
 			slices.Sort(took)
-			t.Logf("%d nodes: declared everywhere after median %v, worst of %d %v", n, took[len(took)/2], len(took), took[len(took)-1])
+			t.Logf("%d nodes: declared everywhere after median %v, worst of %d %v", n, took[len(took)/2], len(took),
+				took[len(took)-1])
 			late, worst := len(took)-1, 4*time.Second
 			if n > 10 {
 				late, worst = len(took)-3, 6*time.Second
@@ -640,7 +641,8 @@ func TestAllMove(t *testing.T) {
 		}
 		took := m.within(20*time.Second, "all are there at their new addresses", moved)
 		t.Logf("after %v", took)
-		if d := m.nodes[1]; d.Self().Addr != testAddr(101, 9470) || !slices.Contains(d.Addresses(testID(2)), testAddr(102, 9470)) {
+		if d := m.nodes[1]; d.Self().Addr != testAddr(101, 9470) || !slices.Contains(d.Addresses(testID(2)),
+			testAddr(102, 9470)) {
 			t.Errorf("%v; the third is at %v", d.Self().Addr, d.Addresses(testID(2)))
 		}
 		m.nodes[3].Close()

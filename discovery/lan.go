@@ -95,7 +95,8 @@ func OpenLAN(c LANConfig) *LAN {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	l := &LAN{config: c, again: make(chan struct{}, 1), now: make(chan struct{}, 1), sights: map[identity.NodeID]Sighting{}, changed: make(chan struct{})}
+	l := &LAN{config: c, again: make(chan struct{}, 1), now: make(chan struct{}, 1),
+		sights: map[identity.NodeID]Sighting{}, changed: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.flood = floodgate{ctx: l.ctx, tripped: make(chan struct{}, 1)}
 	l.done.Go(l.tell)
@@ -326,7 +327,8 @@ func (l *LAN) choose() (nics []net.Interface, addrs []netip.Addr, err error) {
 			if !slices.Contains(l.config.Interfaces, nic.Name) {
 				continue
 			}
-		} else if nic.Flags&net.FlagPointToPoint != 0 || slices.ContainsFunc(virtual, func(p string) bool { return strings.HasPrefix(nic.Name, p) }) {
+		} else if nic.Flags&net.FlagPointToPoint != 0 || slices.ContainsFunc(virtual,
+			func(p string) bool { return strings.HasPrefix(nic.Name, p) }) {
 			continue
 		}
 		of, _ := nic.Addrs()
@@ -374,7 +376,8 @@ func (l *LAN) register(a Announcement, nics []net.Interface, addrs []netip.Addr)
 	for _, ip := range addrs {
 		ips = append(ips, ip.String())
 	}
-	s, err := zeroconf.RegisterProxy(string(a.Node), lanService, lanDomain, int(l.config.Port), string(a.Node), ips, text, nics)
+	s, err := zeroconf.RegisterProxy(string(a.Node), lanService, lanDomain, int(l.config.Port), string(a.Node),
+		ips, text, nics)
 	if err != nil {
 		return nil, fmt.Errorf("%w: announce: %w", ErrLAN, err)
 	}
@@ -467,7 +470,8 @@ func (l *LAN) note(a Announcement, addrs []netip.AddrPort, now time.Time) {
 		}
 	}
 	l.sights[a.Node] = Sighting{Announcement: a, Addrs: merged, Seen: now}
-	if !known || old.Announcement != a || slices.ContainsFunc(merged, func(p netip.AddrPort) bool { return !slices.Contains(old.Addrs, p) }) {
+	if !known || old.Announcement != a || slices.ContainsFunc(merged,
+		func(p netip.AddrPort) bool { return !slices.Contains(old.Addrs, p) }) {
 		close(l.changed)
 		l.changed = make(chan struct{})
 	}

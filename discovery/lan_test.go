@@ -16,7 +16,8 @@ import (
 )
 
 func quietLAN(self Announcement) *LAN {
-	return &LAN{config: LANConfig{Logger: slog.New(slog.DiscardHandler)}, self: self, sights: map[identity.NodeID]Sighting{}, changed: make(chan struct{})}
+	return &LAN{config: LANConfig{Logger: slog.New(slog.DiscardHandler)}, self: self,
+		sights: map[identity.NodeID]Sighting{}, changed: make(chan struct{})}
 }
 
 func lanID(i int) identity.NodeID { return identity.NodeID(fmt.Sprintf("%032x", i+1)) }
@@ -42,10 +43,12 @@ func TestWhatIsHeardOnTheLAN(t *testing.T) {
 	nics := []net.Interface{{Name: "eth0"}, {Name: "eth1"}}
 	l := quietLAN(Announcement{Node: lanID(0)})
 	changed := l.Changed()
-	l.hear(heard(lanID(1), lanMesh, 9470, "192.0.2.7", "127.0.0.1", "0.0.0.0", "224.0.0.1", "2001:db8::7", "fe80::7"), nics)
+	l.hear(heard(lanID(1), lanMesh, 9470, "192.0.2.7", "127.0.0.1", "0.0.0.0", "224.0.0.1", "2001:db8::7",
+		"fe80::7"), nics)
 	got := l.Sightings()
 	want := []string{"192.0.2.7:9470", "[2001:db8::7]:9470", "[fe80::7%eth0]:9470", "[fe80::7%eth1]:9470"}
-	if len(got) != 1 || fmt.Sprint(got[0].Addrs) != fmt.Sprint(want) || got[0].Mesh != lanMesh || got[0].MeshName != "home" || got[0].Name != "box" {
+	if len(got) != 1 || fmt.Sprint(got[0].Addrs) != fmt.Sprint(want) || got[0].Mesh != lanMesh ||
+		got[0].MeshName != "home" || got[0].Name != "box" {
 		t.Fatalf("heard %+v, want addresses %v", got, want)
 	}
 	select {
@@ -69,15 +72,16 @@ func TestWhatIsHeardOnTheLAN(t *testing.T) {
 	}
 
 	bad := map[string]*zeroconf.ServiceEntry{
-		"itself":          heard(lanID(0), lanMesh, 9470, "192.0.2.9"),
-		"no address":      heard(lanID(3), lanMesh, 9470),
-		"port 0":          heard(lanID(3), lanMesh, 0, "192.0.2.9"),
-		"port 70000":      heard(lanID(3), lanMesh, 70000, "192.0.2.9"),
-		"malformed mesh":  heard(lanID(3), "../../etc", 9470, "192.0.2.9"),
-		"malformed node":  heard("nobody", lanMesh, 9470, "192.0.2.9"),
-		"no text":         {Port: 9470, AddrIPv4: []net.IP{net.IPv4(192, 0, 2, 9)}},
-		"another version": {Port: 9470, AddrIPv4: []net.IP{net.IPv4(192, 0, 2, 9)}, Text: []string{"v=2", "node=" + string(lanID(3))}},
-		"short address":   {Port: 9470, AddrIPv4: []net.IP{{1, 2}}, Text: []string{"v=1", "node=" + string(lanID(3))}},
+		"itself":         heard(lanID(0), lanMesh, 9470, "192.0.2.9"),
+		"no address":     heard(lanID(3), lanMesh, 9470),
+		"port 0":         heard(lanID(3), lanMesh, 0, "192.0.2.9"),
+		"port 70000":     heard(lanID(3), lanMesh, 70000, "192.0.2.9"),
+		"malformed mesh": heard(lanID(3), "../../etc", 9470, "192.0.2.9"),
+		"malformed node": heard("nobody", lanMesh, 9470, "192.0.2.9"),
+		"no text":        {Port: 9470, AddrIPv4: []net.IP{net.IPv4(192, 0, 2, 9)}},
+		"another version": {Port: 9470, AddrIPv4: []net.IP{net.IPv4(192, 0, 2, 9)},
+			Text: []string{"v=2", "node=" + string(lanID(3))}},
+		"short address": {Port: 9470, AddrIPv4: []net.IP{{1, 2}}, Text: []string{"v=1", "node=" + string(lanID(3))}},
 	}
 	for what, e := range bad {
 		if l.hear(e, nics); len(l.Sightings()) != 1 {
@@ -117,7 +121,8 @@ func TestSightingsAreBounded(t *testing.T) {
 // Names are shown to people: what comes from the network can not play with their terminal.
 func TestNamesFromTheLAN(t *testing.T) {
 	for in, want := range map[string]string{
-		"pi 4": "pi 4", "\x1b[2Jhome\r\n": "[2Jhome", "a\u202eb": "ab", "\xff\xfe": "", strings.Repeat("ä", 60): strings.Repeat("ä", 32),
+		"pi 4": "pi 4", "\x1b[2Jhome\r\n": "[2Jhome", "a\u202eb": "ab", "\xff\xfe": "",
+		strings.Repeat("ä", 60): strings.Repeat("ä", 32),
 	} {
 		if got := plain(in); got != want {
 			t.Errorf("%q is shown as %q, want %q", in, got, want)
@@ -131,7 +136,8 @@ func TestNamesFromTheLAN(t *testing.T) {
 // A network that can not be used is one line in the log.
 func TestTroubleIsOneLine(t *testing.T) {
 	var log bytes.Buffer
-	l := OpenLAN(LANConfig{Interfaces: []string{"there-is-none"}, Port: 9470, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	l := OpenLAN(LANConfig{Interfaces: []string{"there-is-none"}, Port: 9470,
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	l.Announce(Announcement{Node: lanID(0)})
 	for range 20 {
 		l.Look()

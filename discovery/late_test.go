@@ -39,7 +39,8 @@ func TestANodeThatRunsLateIsPatient(t *testing.T) {
 
 func TestAttemptsOfALastCall(t *testing.T) {
 	t.Parallel()
-	for late, want := range map[time.Duration]int{0: callAttempts, 100 * time.Millisecond: callAttempts + 5, time.Hour: maxAttempts} {
+	for late, want := range map[time.Duration]int{0: callAttempts, 100 * time.Millisecond: callAttempts + 5,
+		time.Hour: maxAttempts} {
 		if got := attemptsFor(late); got != want {
 			t.Errorf("late by %v: %d attempts, want %d", late, got, want)
 		}

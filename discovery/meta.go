@@ -86,7 +86,8 @@ func (m Meta) MarshalBinary() ([]byte, error) {
 		b = append(b, m.Level)
 	}
 	if len(b) > MaxMeta {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d: shorten the node's name, zone or addresses", ErrMetaTooLarge, len(b), MaxMeta)
+		return nil, fmt.Errorf("%w: %d bytes, at most %d: shorten the node's name, zone or addresses", ErrMetaTooLarge,
+			len(b), MaxMeta)
 	}
 	return b, nil
 }

@@ -162,7 +162,8 @@ type mesh struct {
 // newMesh is n nodes that are not started.
 func newMesh(t *testing.T, n int) *mesh {
 	chances := kit.Rand(t)
-	return &mesh{t: t, rand: chances, net: newNetwork(chances), nodes: make([]*Discovery, n), outsider: map[identity.NodeID]bool{}}
+	return &mesh{t: t, rand: chances, net: newNetwork(chances), nodes: make([]*Discovery, n),
+		outsider: map[identity.NodeID]bool{}}
 }
 
 // upTo returns a duration from 0 to below d.
@@ -213,9 +214,10 @@ func (m *mesh) start(i int, edit func(*Config)) *Discovery {
 	m.t.Helper()
 	c := Config{
 		Advertise: testAddr(i, 9470),
-		Meta:      Meta{Mesh: testMesh, Node: testID(i), Name: fmt.Sprintf("n%d", i), Incarnation: "a1", HTTP: "10.0.0.1:3100", Role: "voter"},
-		Keys:      []Key{testKey(1)},
-		Member:    m.isMember,
+		Meta: Meta{Mesh: testMesh, Node: testID(i), Name: fmt.Sprintf("n%d", i), Incarnation: "a1",
+			HTTP: "10.0.0.1:3100", Role: "voter"},
+		Keys:   []Key{testKey(1)},
+		Member: m.isMember,
 	}
 	if i > 0 {
 		c.Seeds = []string{testAddr(0, 9470).String()}

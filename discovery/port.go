@@ -42,7 +42,8 @@ type counters struct {
 	strangers, foreign, badMeta, cacheSkipped atomic.Uint64
 }
 
-func newWire(p Port, keys *keyring, addr netip.AddrPort, count *counters, elsewhere func(string) (netip.AddrPort, bool)) *wire {
+func newWire(p Port, keys *keyring, addr netip.AddrPort, count *counters, elsewhere func(string) (netip.AddrPort,
+	bool)) *wire {
 	w := &wire{
 		port: p, keys: keys, addr: addr, count: count, elsewhere: elsewhere,
 		stop: make(chan struct{}), done: make(chan struct{}),

@@ -34,7 +34,8 @@ const (
 )
 
 // Classes lists all classes.
-var Classes = []Class{Read, Write, Remove, Shell, Code, Spawn, Steer, Message, Model, Egress, Money, Install, Deploy, Release, Elevate, Admit,
+var Classes = []Class{Read, Write, Remove, Shell, Code, Spawn, Steer, Message, Model, Egress, Money, Install, Deploy,
+	Release, Elevate, Admit,
 	Configure, Decommission, Decide, Work, Other}
 
 // An Action is one row of the table: what can be done, and the effect that it has by itself.
@@ -80,7 +81,8 @@ var actions = []Action{
 
 	{"fs.remove", Remove, "removal of a file", Effect{Risk: 700, Security: 300}},
 
-	{"execute_shell_command", Shell, "shell command", Effect{Risk: 700, Fairness: 500, Privacy: 300, Novelty: 800, Security: 600}},
+	{"execute_shell_command", Shell, "shell command", Effect{Risk: 700, Fairness: 500, Privacy: 300, Novelty: 800,
+		Security: 600}},
 	{"shell.exec", Shell, "shell command", Effect{Risk: 700, Fairness: 500, Privacy: 300, Novelty: 800, Security: 600}},
 	{"exec", Shell, "shell command", Effect{Risk: 700, Fairness: 500, Privacy: 300, Novelty: 800, Security: 700}},
 
@@ -130,7 +132,8 @@ var actions = []Action{
 
 // unknown is what an action counts as that the table does not name. It is denied above development unless
 // somebody vouches for it: nobody has said what it does.
-var unknown = Action{Class: Other, Title: "unknown action", Base: Effect{Risk: 400, Fairness: 100, Privacy: 300, Novelty: 600, Security: 400}}
+var unknown = Action{Class: Other, Title: "unknown action", Base: Effect{Risk: 400, Fairness: 100, Privacy: 300,
+	Novelty: 600, Security: 400}}
 
 var byName = func() map[string]Action {
 	m := make(map[string]Action, len(actions))

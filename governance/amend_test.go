@@ -106,9 +106,12 @@ func TestPacksCompile(t *testing.T) {
 func TestPacksDecide(t *testing.T) {
 	t.Parallel()
 	var c Compiler
-	gone := Act{Action: "agent.terminate", Rank: Manager, Context: Context{Irreversible: true, Clearances: []string{"record", "handover", "risk-register"}}}
-	spend := Act{Action: "money.spend", Rank: Chief, Context: Context{Amount: 250_000, Clearances: []string{"risk-register"}}}
-	leak := Act{Action: "network.egress", Rank: Chief, Context: Context{Outside: true, Data: SecretData, Clearances: []string{"data-protection", "security-review", "risk-review"}}}
+	gone := Act{Action: "agent.terminate", Rank: Manager, Context: Context{Irreversible: true,
+		Clearances: []string{"record", "handover", "risk-register"}}}
+	spend := Act{Action: "money.spend", Rank: Chief, Context: Context{Amount: 250_000,
+		Clearances: []string{"risk-register"}}}
+	leak := Act{Action: "network.egress", Rank: Chief, Context: Context{Outside: true, Data: SecretData,
+		Clearances: []string{"data-protection", "security-review", "risk-review"}}}
 	hire := Act{Action: "agent.hire", Rank: Chief}
 	for _, x := range []struct {
 		act  Act

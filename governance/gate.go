@@ -47,7 +47,8 @@ func (c *Compiler) Compile(rules []Rule) (*Gate, error) {
 		g.rules = append(g.rules, compiledRule{r, p, reason})
 	}
 	slices.SortStableFunc(g.rules, func(a, b compiledRule) int {
-		return cmp.Or(cmp.Compare(slices.Index(Branches, a.Branch), slices.Index(Branches, b.Branch)), strings.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(slices.Index(Branches, a.Branch), slices.Index(Branches, b.Branch)),
+			strings.Compare(a.ID, b.ID))
 	})
 	seen := map[string]bool{}
 	for i, r := range g.rules {

@@ -10,7 +10,8 @@ import (
 	"github.com/selvage-mesh/selvage/kit"
 )
 
-var shellCommand = Act{Action: "execute_shell_command", Agent: "agent-reviewer", Rank: Worker, Context: Context{Command: "rm -rf /tmp/build", Given: Effect{Risk: 700}}}
+var shellCommand = Act{Action: "execute_shell_command", Agent: "agent-reviewer", Rank: Worker,
+	Context: Context{Command: "rm -rf /tmp/build", Given: Effect{Risk: 700}}}
 
 func genesisGate(t testing.TB) *Gate {
 	t.Helper()
@@ -52,7 +53,8 @@ func TestTheStrictestOpinionStands(t *testing.T) {
 	for _, b := range Branches {
 		rules := []Rule{rule("CORE", b, Critical, "true")}
 		for _, other := range Branches {
-			rules = append(rules, rule("W-"+strings.ToUpper(string(other)), other, Warning, "true"), rule("B-"+strings.ToUpper(string(other)), other, Blocking, "true"))
+			rules = append(rules, rule("W-"+strings.ToUpper(string(other)), other, Warning, "true"),
+				rule("B-"+strings.ToUpper(string(other)), other, Blocking, "true"))
 		}
 		d := gateOf(t, &c, rules).Decide(Act{Action: "model.call", Rank: Board, Scope: Scope{HumanApproval: true},
 			Context: Context{Approvers: []string{"board"}, Clearances: []string{"everything"}}})
@@ -92,17 +94,21 @@ func TestRulesThatAreRefused(t *testing.T) {
 		change func(*Rule)
 		want   string
 	}{
-		"syntax":          {func(r *Rule) { r.When = "effect.risk >" }, "does not compile"},
-		"unknown field":   {func(r *Rule) { r.When = "context.budget > 1" }, "undeclared reference"},
-		"unknown word":    {func(r *Rule) { r.When = "risk > 1" }, "undeclared reference"},
-		"no truth value":  {func(r *Rule) { r.When = "effect.risk" }, "must be true or false, is int"},
-		"dynamic":         {func(r *Rule) { r.When = "dyn(true)" }, "must be true or false, is dyn"},
-		"floating point":  {func(r *Rule) { r.When = "double(effect.risk) > 0.5" }, "uses a value of type double"},
-		"time":            {func(r *Rule) { r.When = `timestamp("2026-01-01T00:00:00Z") < timestamp("2027-01-01T00:00:00Z")` }, "uses a value of type"},
-		"mixed types":     {func(r *Rule) { r.When = `effect.risk == "high"` }, "no matching overload"},
-		"worst cost":      {func(r *Rule) { r.When = "approvers.all(a, clearances.all(b, context.command.contains(a + b)))" }, "in the worst case"},
-		"too long":        {func(r *Rule) { r.When = strings.Repeat("true || ", MaxPredicate/8) + "true" }, "at most 2048 bytes"},
-		"too deep":        {func(r *Rule) { r.When = strings.Repeat("!(", 200) + "true" + strings.Repeat(")", 200) }, "does not compile"},
+		"syntax":         {func(r *Rule) { r.When = "effect.risk >" }, "does not compile"},
+		"unknown field":  {func(r *Rule) { r.When = "context.budget > 1" }, "undeclared reference"},
+		"unknown word":   {func(r *Rule) { r.When = "risk > 1" }, "undeclared reference"},
+		"no truth value": {func(r *Rule) { r.When = "effect.risk" }, "must be true or false, is int"},
+		"dynamic":        {func(r *Rule) { r.When = "dyn(true)" }, "must be true or false, is dyn"},
+		"floating point": {func(r *Rule) { r.When = "double(effect.risk) > 0.5" }, "uses a value of type double"},
+		"time": {func(r *Rule) { r.When = `timestamp("2026-01-01T00:00:00Z") < timestamp("2027-01-01T00:00:00Z")` },
+			"uses a value of type"},
+		"mixed types": {func(r *Rule) { r.When = `effect.risk == "high"` }, "no matching overload"},
+		"worst cost": {func(r *Rule) { r.When = "approvers.all(a, clearances.all(b, context.command.contains(a + b)))" },
+			"in the worst case"},
+		"too long": {func(r *Rule) { r.When = strings.Repeat("true || ", MaxPredicate/8) + "true" },
+			"at most 2048 bytes"},
+		"too deep": {func(r *Rule) { r.When = strings.Repeat("!(", 200) + "true" + strings.Repeat(")", 200) },
+			"does not compile"},
 		"empty":           {func(r *Rule) { r.When = "" }, "when: required"},
 		"bad ID":          {func(r *Rule) { r.ID = "x 1" }, "id: want capital letters"},
 		"bad branch":      {func(r *Rule) { r.Branch = "royal" }, "branch: want one of"},
@@ -141,14 +147,16 @@ func TestWhatCanNotBeDecidedIsDenied(t *testing.T) {
 		act        Act
 	}{
 		{"1000 / effect.fairness > 5", "division by zero", Act{Action: "model.call", Rank: Worker}},
-		{"context.amount * 10000000000 > 1", "overflow", Act{Action: "model.call", Rank: Worker, Context: Context{Amount: MaxAmount}}},
+		{"context.amount * 10000000000 > 1", "overflow", Act{Action: "model.call", Rank: Worker,
+			Context: Context{Amount: MaxAmount}}},
 		{`clearances[0] == "a"`, "index out of bounds", Act{Action: "model.call", Rank: Worker}},
 		{"approvers.exists(a, clearances.exists(b, a == b + '!'))", "cost limit exceeded",
 			Act{Action: "model.call", Rank: Worker, Context: Context{Approvers: many, Clearances: many}}},
 	} {
 		rule.When = c.when
 		d := gateOf(t, new(Compiler), []Rule{rule}).Decide(c.act)
-		if d.Verdict != Deny || !strings.Contains(d.Reason, "rule BAD could not be decided") || !strings.Contains(d.Reason, c.want) {
+		if d.Verdict != Deny || !strings.Contains(d.Reason, "rule BAD could not be decided") ||
+			!strings.Contains(d.Reason, c.want) {
 			t.Errorf("%s: got %s (%s), want deny with %q", c.when, d.Verdict, d.Reason, c.want)
 		}
 	}
@@ -184,7 +192,8 @@ func TestEveryBranchThatHasARuleIsHeard(t *testing.T) {
 	for range 50 {
 		var rules []Rule
 		for i := range 1 + chance.IntN(20) {
-			r := Rule{ID: fmt.Sprintf("R-%02d", i), Branch: Branches[chance.IntN(3)], Severity: Severities[chance.IntN(4)], When: "effect.risk >= 0", Reason: "no"}
+			r := Rule{ID: fmt.Sprintf("R-%02d", i), Branch: Branches[chance.IntN(3)], Severity: Severities[chance.IntN(4)],
+				When: "effect.risk >= 0", Reason: "no"}
 			for range chance.IntN(4) {
 				if on := targets[chance.IntN(len(targets))]; on != "" {
 					r.On = append(r.On, on)
@@ -225,7 +234,8 @@ func TestOrderAndCompanyOfRulesDoNotMatter(t *testing.T) {
 		chance.Shuffle(len(rules), func(i, j int) { rules[i], rules[j] = rules[j], rules[i] })
 		again := gateOf(t, new(Compiler), rules)
 		for _, a := range Actions() {
-			act := Act{Action: a.Name, Rank: Worker, Scope: Scope{Class: Production}, Context: Context{Outside: true, First: true, Amount: 20_000}}
+			act := Act{Action: a.Name, Rank: Worker, Scope: Scope{Class: Production}, Context: Context{Outside: true,
+				First: true, Amount: 20_000}}
 			if got, want := again.Decide(act), first.Decide(act); !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s: got %+v, want %+v", a.Name, got, want)
 			}
@@ -259,7 +269,8 @@ func TestTenThousandRules(t *testing.T) {
 	t.Parallel()
 	rules := make([]Rule, MaxRules)
 	for i := range rules {
-		rules[i] = Rule{ID: fmt.Sprintf("R-%d", i), Branch: Executive, Severity: Warning, On: []string{"deploy"}, When: "effect.risk > 900", Reason: "no"}
+		rules[i] = Rule{ID: fmt.Sprintf("R-%d", i), Branch: Executive, Severity: Warning, On: []string{"deploy"},
+			When: "effect.risk > 900", Reason: "no"}
 	}
 	rules[5_000].When = "effect.risk > 300"
 	d := gateOf(t, new(Compiler), rules).Decide(Act{Action: "deploy", Rank: Worker})
@@ -275,8 +286,10 @@ func FuzzDecide(f *testing.F) {
 	g := genesisGate(f)
 	f.Fuzz(func(t *testing.T, action, agent, rank, class, path, data string, amount int64, level int, flags uint8) {
 		on := func(bit int) bool { return flags>>bit&1 == 1 }
-		a := Act{Action: action, Agent: agent, Rank: Rank(rank), Scope: Scope{Class: EnvironmentClass(class), HumanApproval: on(0)},
-			Context: Context{Path: path, Workspace: "/w", Data: data, Amount: amount, Given: Effect{Level(level)}, Outside: on(1), First: on(2), Irreversible: on(3), Incident: on(4)}}
+		a := Act{Action: action, Agent: agent, Rank: Rank(rank), Scope: Scope{Class: EnvironmentClass(class),
+			HumanApproval: on(0)},
+			Context: Context{Path: path, Workspace: "/w", Data: data, Amount: amount, Given: Effect{Level(level)},
+				Outside: on(1), First: on(2), Irreversible: on(3), Incident: on(4)}}
 		d := g.Decide(a)
 		strictest := Permit
 		for _, o := range d.Opinions {

@@ -26,43 +26,60 @@ var stories = []struct {
 	met           Act
 	want, without Verdict
 }{
-	{"GOV-001", Act{Action: "fs.write_file", Rank: Worker, Scope: Scope{Class: Development}, Context: Context{Workspace: "/w", Path: "/w/a"}},
-		Act{Action: "fs.write_file", Rank: Worker, Scope: Scope{Class: Production}, Context: Context{Workspace: "/w", Path: "/w/a"}}, Deny, Permit},
+	{"GOV-001", Act{Action: "fs.write_file", Rank: Worker, Scope: Scope{Class: Development},
+		Context: Context{Workspace: "/w", Path: "/w/a"}},
+		Act{Action: "fs.write_file", Rank: Worker, Scope: Scope{Class: Production}, Context: Context{Workspace: "/w",
+			Path: "/w/a"}}, Deny, Permit},
 	{"GOV-002", Act{Action: "node.admit", Rank: Board, Scope: Scope{Class: Development}},
-		Act{Action: "node.admit", Rank: Board, Scope: Scope{Class: Development}, Context: Context{Outside: true}}, Deny, Permit},
-	{"GOV-003", Act{Action: "model.call", Rank: Worker}, Act{Action: "model.call", Rank: Worker, Context: Context{Data: PersonalData}}, Warn, Permit},
-	{"GOV-004", Act{Action: "model.call", Rank: Worker}, Act{Action: "model.call", Rank: Worker, Context: Context{First: true}}, Permit, Permit},
+		Act{Action: "node.admit", Rank: Board, Scope: Scope{Class: Development}, Context: Context{Outside: true}},
+		Deny, Permit},
+	{"GOV-003", Act{Action: "model.call", Rank: Worker}, Act{Action: "model.call", Rank: Worker,
+		Context: Context{Data: PersonalData}}, Warn, Permit},
+	{"GOV-004", Act{Action: "model.call", Rank: Worker}, Act{Action: "model.call", Rank: Worker,
+		Context: Context{First: true}}, Permit, Permit},
 	{"GOV-005", Act{Action: "fs.write_file", Rank: Worker, Context: Context{Workspace: "/w/ada", Path: "/w/ada/x"}},
-		Act{Action: "fs.write_file", Rank: Worker, Context: Context{Workspace: "/w/ada", Path: "/w/ada/../bob/x"}}, Warn, Permit},
+		Act{Action: "fs.write_file", Rank: Worker, Context: Context{Workspace: "/w/ada", Path: "/w/ada/../bob/x"}},
+		Warn, Permit},
 	{"GOV-006", Act{Action: "agent.hire", Rank: Manager}, Act{Action: "agent.hire", Rank: Worker}, Deny, Permit},
-	{"GOV-007", Act{Action: "ipc.send", Rank: Worker}, Act{Action: "ipc.send", Rank: Worker, Context: Context{Outside: true}}, Permit, Permit},
+	{"GOV-007", Act{Action: "ipc.send", Rank: Worker}, Act{Action: "ipc.send", Rank: Worker,
+		Context: Context{Outside: true}}, Permit, Permit},
 
 	{"SOP-L001", Act{Action: "fs.exists", Rank: Worker, Context: Context{Data: PublicData, Reason: "survey"}},
 		Act{Action: "fs.exists", Rank: Worker, Context: Context{Data: SubjectData, Reason: "survey"}}, Deny, Warn},
 	{"SOP-L002", Act{Action: "code.change", Rank: Worker, Context: cleared()},
-		Act{Action: "code.change", Rank: Worker, Context: with(cleared(), func(c *Context) { c.Revision = "" })}, Warn, Permit},
+		Act{Action: "code.change", Rank: Worker, Context: with(cleared(), func(c *Context) { c.Revision = "" })},
+		Warn, Permit},
 	{"SOP-L003", Act{Action: "code.change", Rank: Worker, Context: cleared()},
 		Act{Action: "code.change", Rank: Worker, Context: with(cleared(), func(c *Context) { c.Issue = "" })}, Warn, Permit},
 	{"SOP-L004", Act{Action: "release.publish", Rank: Worker, Context: cleared()},
-		Act{Action: "release.publish", Rank: Worker, Context: with(cleared(), func(c *Context) { c.Clearances = nil })}, Permit, Permit},
+		Act{Action: "release.publish", Rank: Worker, Context: with(cleared(), func(c *Context) { c.Clearances = nil })},
+		Permit, Permit},
 	{"SOP-L005", Act{Action: "network.egress", Rank: Worker},
 		Act{Action: "network.egress", Rank: Worker, Context: Context{Outside: true, Data: PersonalData}}, Deny, Warn},
-	{"SOP-L006", Act{Action: "agent.stop", Rank: Worker}, Act{Action: "agent.stop", Rank: Worker, Context: Context{Given: Effect{Risk: 500}}}, Warn, Permit},
+	{"SOP-L006", Act{Action: "agent.stop", Rank: Worker}, Act{Action: "agent.stop", Rank: Worker,
+		Context: Context{Given: Effect{Risk: 500}}}, Warn, Permit},
 
 	{"SOP-E001", Act{Action: "code.change", Rank: Worker, Context: cleared()},
-		Act{Action: "code.change", Rank: Worker, Context: with(cleared(), func(c *Context) { c.Clearances = nil })}, Warn, Permit},
+		Act{Action: "code.change", Rank: Worker, Context: with(cleared(), func(c *Context) { c.Clearances = nil })},
+		Warn, Permit},
 	{"SOP-E002", Act{Action: "deploy", Rank: Chief, Scope: Scope{Class: Production}, Context: cleared("risk-review")},
 		Act{Action: "deploy", Rank: Worker, Scope: Scope{Class: Production}, Context: cleared("risk-review")}, Deny, Permit},
-	{"SOP-E003", Act{Action: "settings.change", Rank: Worker}, Act{Action: "settings.change", Rank: Worker, Context: Context{Incident: true}}, Warn, Permit},
-	{"SOP-E004", Act{Action: "agent.terminate", Rank: Worker, Context: Context{Clearances: []string{"handover"}}}, Act{Action: "agent.terminate", Rank: Worker}, Permit, Permit},
-	{"SOP-E005", Act{Action: "model.call", Rank: Worker, Context: Context{Amount: 9_999}}, Act{Action: "model.call", Rank: Worker, Context: Context{Amount: 10_000}}, Permit, Permit},
+	{"SOP-E003", Act{Action: "settings.change", Rank: Worker}, Act{Action: "settings.change", Rank: Worker,
+		Context: Context{Incident: true}}, Warn, Permit},
+	{"SOP-E004", Act{Action: "agent.terminate", Rank: Worker, Context: Context{Clearances: []string{"handover"}}},
+		Act{Action: "agent.terminate", Rank: Worker}, Permit, Permit},
+	{"SOP-E005", Act{Action: "model.call", Rank: Worker, Context: Context{Amount: 9_999}},
+		Act{Action: "model.call", Rank: Worker, Context: Context{Amount: 10_000}}, Permit, Permit},
 
 	{"SOP-J001", Act{Action: "agent.resume", Rank: Worker, Context: Context{Given: Effect{Fairness: 600}, Reason: "idle"}},
-		Act{Action: "agent.resume", Rank: Worker, Context: Context{Given: Effect{Fairness: 650}, Reason: "idle"}}, Deny, Permit},
+		Act{Action: "agent.resume", Rank: Worker, Context: Context{Given: Effect{Fairness: 650}, Reason: "idle"}},
+		Deny, Permit},
 	{"SOP-J002", Act{Action: "agent.resume", Rank: Worker, Context: Context{Given: Effect{Fairness: 400}, Reason: "idle"}},
 		Act{Action: "agent.resume", Rank: Worker, Context: Context{Given: Effect{Fairness: 400}}}, Warn, Permit},
-	{"SOP-J003", Act{Action: "agent.send", Rank: Worker, Context: Context{Drift: 299}}, Act{Action: "agent.send", Rank: Worker, Context: Context{Drift: 300}}, Warn, Permit},
-	{"SOP-J004", Act{Action: "agent.send", Rank: Worker, Context: Context{Irreversible: true, Clearances: []string{"record"}}},
+	{"SOP-J003", Act{Action: "agent.send", Rank: Worker, Context: Context{Drift: 299}},
+		Act{Action: "agent.send", Rank: Worker, Context: Context{Drift: 300}}, Warn, Permit},
+	{"SOP-J004", Act{Action: "agent.send", Rank: Worker, Context: Context{Irreversible: true,
+		Clearances: []string{"record"}}},
 		Act{Action: "agent.send", Rank: Worker, Context: Context{Irreversible: true}}, Permit, Permit},
 }
 
@@ -85,7 +102,8 @@ func TestEachGenesisRuleDecides(t *testing.T) {
 			t.Errorf("%s: its act comes to %s, want %s; %v spoke", s.rule, met.Verdict, s.want, spoken(met))
 		}
 		if without.Verdict != s.without || slices.Contains(spoken(without), s.rule) {
-			t.Errorf("%s: without it the act comes to %s, want %s; %v spoke", s.rule, without.Verdict, s.without, spoken(without))
+			t.Errorf("%s: without it the act comes to %s, want %s; %v spoke", s.rule, without.Verdict, s.without,
+				spoken(without))
 		}
 		if s.want == s.without && len(spoken(met)) != 1 {
 			t.Errorf("%s is to be the only one that speaks: %v", s.rule, spoken(met))
@@ -106,7 +124,8 @@ func TestGenesisIsTheKnownSet(t *testing.T) {
 		count[string(r.Branch)]++
 		count[string(r.Severity)]++
 	}
-	for name, want := range map[string]int{"legislative": 8, "executive": 7, "judicial": 7, "blocking": 7, "warning": 9, "advisory": 6, "critical": 0} {
+	for name, want := range map[string]int{"legislative": 8, "executive": 7, "judicial": 7, "blocking": 7, "warning": 9,
+		"advisory": 6, "critical": 0} {
 		if count[name] != want {
 			t.Errorf("%d %s rules, want %d", count[name], name, want)
 		}

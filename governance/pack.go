@@ -20,7 +20,8 @@ const packReference = "pack "
 // Packs lists the packs to start from, from the mildest, and then those that come beside them.
 func Packs() []Pack {
 	return append([]Pack{
-		{Name: "relaxed", Environment: Development, About: "The genesis rules alone, with the threshold of development. For a mesh of your own."},
+		{Name: "relaxed", Environment: Development,
+			About: "The genesis rules alone, with the threshold of development. For a mesh of your own."},
 		{Name: "standard", Environment: Unnamed, Rules: inPack("standard", standardRules()),
 			About: "What can not be undone, large amounts of money and new rights of agents wait for a person. For most companies."},
 		{Name: "strict", Environment: Production, Rules: inPack("strict", slices.Concat(standardRules(), strictRules())),
@@ -58,7 +59,8 @@ func (p Pack) ChangeTo(rules []Rule) Change {
 func equal(a, b Rule) bool {
 	on := slices.Equal(a.On, b.On)
 	a.On, b.On = nil, nil
-	return on && a.ID == b.ID && a.Title == b.Title && a.Branch == b.Branch && a.Severity == b.Severity && a.When == b.When && a.Reason == b.Reason && a.Reference == b.Reference
+	return on && a.ID == b.ID && a.Title == b.Title && a.Branch == b.Branch && a.Severity == b.Severity &&
+		a.When == b.When && a.Reason == b.Reason && a.Reference == b.Reference
 }
 
 func inPack(name string, rules []Rule) []Rule {
@@ -96,7 +98,8 @@ func strictRules() []Rule {
 		{ID: "STR-003", Title: "settings", Branch: Executive, Severity: Blocking, On: []string{string(Configure)},
 			When:   `rank == "worker"`,
 			Reason: "{act} changes settings: a manager or a person has to do it"},
-		{ID: "STR-004", Title: "data goes out", Branch: Legislative, Severity: Blocking, On: []string{string(Egress), string(Message), string(Model)},
+		{ID: "STR-004", Title: "data goes out", Branch: Legislative, Severity: Blocking,
+			On:     []string{string(Egress), string(Message), string(Model)},
 			When:   `context.outside && context.data in ["personal", "human-subjects"]`,
 			Reason: "{act} takes data of people out of the company"},
 		{ID: "STR-005", Title: "removal of files", Branch: Legislative, Severity: Blocking, On: []string{string(Remove)},

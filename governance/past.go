@@ -31,14 +31,22 @@ func (a *Act) past() Past {
 
 // windowed are the variables about the past. The act that is weighed is part of each count and sum.
 var windowed = []Variable{
-	number("hour.count", func(f *facts) int64 { return f.act.past().Hour.Count + 1 }, "how often who acts did this action in the last hour, with this act"),
-	number("hour.amount", func(f *facts) int64 { return f.act.past().HourAll.Amount + f.act.Context.Amount }, "money that who acts committed in the last hour, in cents, with this act"),
-	number("hour.risk", func(f *facts) int64 { return f.act.past().HourAll.Risk + int64(f.effect[Risk]) }, "risk of the acts of who acts in the last hour, summed, with this act"),
-	number("hour.refused", func(f *facts) int64 { return f.act.past().Refused }, "acts of who acts that a rule stopped in the last hour"),
-	number("hour.company_count", func(f *facts) int64 { return f.act.past().Company.Count + 1 }, "how often the company did this action in the last hour, with this act"),
-	number("day.count", func(f *facts) int64 { return f.act.past().Day.Count + 1 }, "how often who acts did this action in the last 24 hours, with this act"),
-	number("day.amount", func(f *facts) int64 { return f.act.past().DayAll.Amount + f.act.Context.Amount }, "money that who acts committed in the last 24 hours, in cents, with this act"),
-	number("day.company_amount", func(f *facts) int64 { return f.act.past().DayOf.Amount + f.act.Context.Amount }, "money that the company committed in the last 24 hours, in cents, with this act"),
+	number("hour.count", func(f *facts) int64 { return f.act.past().Hour.Count + 1 },
+		"how often who acts did this action in the last hour, with this act"),
+	number("hour.amount", func(f *facts) int64 { return f.act.past().HourAll.Amount + f.act.Context.Amount },
+		"money that who acts committed in the last hour, in cents, with this act"),
+	number("hour.risk", func(f *facts) int64 { return f.act.past().HourAll.Risk + int64(f.effect[Risk]) },
+		"risk of the acts of who acts in the last hour, summed, with this act"),
+	number("hour.refused", func(f *facts) int64 { return f.act.past().Refused },
+		"acts of who acts that a rule stopped in the last hour"),
+	number("hour.company_count", func(f *facts) int64 { return f.act.past().Company.Count + 1 },
+		"how often the company did this action in the last hour, with this act"),
+	number("day.count", func(f *facts) int64 { return f.act.past().Day.Count + 1 },
+		"how often who acts did this action in the last 24 hours, with this act"),
+	number("day.amount", func(f *facts) int64 { return f.act.past().DayAll.Amount + f.act.Context.Amount },
+		"money that who acts committed in the last 24 hours, in cents, with this act"),
+	number("day.company_amount", func(f *facts) int64 { return f.act.past().DayOf.Amount + f.act.Context.Amount },
+		"money that the company committed in the last 24 hours, in cents, with this act"),
 }
 
 // Windowed reports whether a variable is about the past.

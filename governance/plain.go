@@ -76,7 +76,8 @@ func (p plainer) call(c ast.CallExpr) truthOf {
 		return p.join(f == operators.LogicalAnd, args)
 	case operators.In:
 		return p.in(args[0], args[1])
-	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater,
+		operators.GreaterEquals:
 		if a, b := p.number(args[0]), p.number(args[1]); a != nil && b != nil {
 			return compare(f, a, b)
 		}

@@ -70,7 +70,8 @@ func TestRulesOfTheProgramArePlain(t *testing.T) {
 func TestOnlyPlainPredicatesLeaveCEL(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{
-		`context.amount + 1 > 5`, `clearances.exists(c, c == agent)`, `agent.matches("a+")`, `approvers.size() > 2`, `(effect.risk > 5 ? agent : role) == "x"`,
+		`context.amount + 1 > 5`, `clearances.exists(c, c == agent)`, `agent.matches("a+")`, `approvers.size() > 2`,
+		`(effect.risk > 5 ? agent : role) == "x"`,
 		`context.outside == context.first`, `clearances == ["a"]`, `agent in [role, "x"]`, `effect.risk in [1, 2]`,
 	} {
 		if p, err := compile(Executive, when); err != nil || p.plain != nil {
@@ -110,17 +111,22 @@ func randomTruth(r *rand.Rand, depth int) string {
 }
 
 func randomNumber(r *rand.Rand) string {
-	return pick(r, []string{"effect.risk", "effect.magnitude", "env.threshold", "context.amount", "context.drift", "hour.count", "day.amount", fmt.Sprint(r.IntN(1_000)), "0", "-5"})
+	return pick(r, []string{"effect.risk", "effect.magnitude", "env.threshold", "context.amount", "context.drift",
+		"hour.count", "day.amount", fmt.Sprint(r.IntN(1_000)), "0", "-5"})
 }
 
 func randomText(r *rand.Rand) string {
-	return pick(r, []string{"action.name", "env.class", "role", "rank", "context.data", "agent", fmt.Sprintf("%q", pick(r, someTexts))})
+	return pick(r, []string{"action.name", "env.class", "role", "rank", "context.data", "agent",
+		fmt.Sprintf("%q", pick(r, someTexts))})
 }
 
 func randomAct(r *rand.Rand) Act {
-	return Act{Action: pick(r, actions).Name, Agent: pick(r, someTexts), Role: pick(r, someTexts), Rank: pick(r, []Rank{Worker, Manager, Chief, Board, Nobody}),
+	return Act{Action: pick(r, actions).Name, Agent: pick(r, someTexts), Role: pick(r, someTexts),
+		Rank:  pick(r, []Rank{Worker, Manager, Chief, Board, Nobody}),
 		Scope: Scope{Class: pick(r, []EnvironmentClass{Development, Staging, Production, Unnamed})},
-		Context: Context{Path: pick(r, []string{"", "/home/a/x", "../x"}), Workspace: "/home/a", Data: pick(r, []string{"", PersonalData, SecretData}),
+		Context: Context{Path: pick(r, []string{"", "/home/a/x", "../x"}), Workspace: "/home/a",
+			Data:   pick(r, []string{"", PersonalData, SecretData}),
 			Amount: r.Int64N(2_000), Drift: Level(r.IntN(1_001)), Outside: r.IntN(2) == 0, First: r.IntN(2) == 0,
-			Past: pick(r, []*Past{nil, {Hour: Done{Count: 40}, DayAll: Done{Amount: 500}}}), Clearances: []string{pick(r, someTexts), "record"}, Approvers: []string{pick(r, someTexts)}}}
+			Past:       pick(r, []*Past{nil, {Hour: Done{Count: 40}, DayAll: Done{Amount: 500}}}),
+			Clearances: []string{pick(r, someTexts), "record"}, Approvers: []string{pick(r, someTexts)}}}
 }

@@ -63,29 +63,39 @@ func (v *Variable) of(f *facts) ref.Val {
 
 // variables is everything that predicates can read. A name is appended, never changed: rules use it.
 var variables = append([]Variable{
-	text("action.name", func(f *facts) string { return f.action.Name }, MaxName, everyBranch, "the action, such as fs.write_file"),
-	text("action.class", func(f *facts) string { return string(f.action.Class) }, MaxName, everyBranch, "its class, such as write"),
+	text("action.name", func(f *facts) string { return f.action.Name }, MaxName, everyBranch,
+		"the action, such as fs.write_file"),
+	text("action.class", func(f *facts) string { return string(f.action.Class) }, MaxName, everyBranch,
+		"its class, such as write"),
 	text("company", func(f *facts) string { return string(f.act.Company) }, MaxName, everyBranch, "ID of the company"),
 	text("agent", func(f *facts) string { return f.act.Agent }, MaxName, executiveOnly, "who acts"),
 	text("role", func(f *facts) string { return f.act.Role }, MaxName, executiveOnly, "its role, such as engineer"),
-	text("rank", func(f *facts) string { return string(f.act.Rank) }, MaxName, executiveOnly, "worker, manager, ceo or board; empty for somebody unknown"),
+	text("rank", func(f *facts) string { return string(f.act.Rank) }, MaxName, executiveOnly,
+		"worker, manager, ceo or board; empty for somebody unknown"),
 	number("effect.risk", func(f *facts) int64 { return int64(f.effect[Risk]) }, "0 to 1000"),
 	number("effect.fairness", func(f *facts) int64 { return int64(f.effect[Fairness]) }, "0 to 1000"),
 	number("effect.privacy", func(f *facts) int64 { return int64(f.effect[Privacy]) }, "0 to 1000"),
 	number("effect.novelty", func(f *facts) int64 { return int64(f.effect[Novelty]) }, "0 to 1000"),
 	number("effect.security", func(f *facts) int64 { return int64(f.effect[Security]) }, "0 to 1000"),
 	number("effect.magnitude", func(f *facts) int64 { return int64(f.magnitude) }, "length of the vector, 0 to 2237"),
-	text("env.class", func(f *facts) string { return string(f.act.Scope.Class) }, MaxName, everyBranch, "dev, staging, prod, or empty"),
-	number("env.threshold", func(f *facts) int64 { return int64(f.act.Scope.Threshold()) }, "dev 900, staging 600, prod 300, else 700"),
+	text("env.class", func(f *facts) string { return string(f.act.Scope.Class) }, MaxName, everyBranch,
+		"dev, staging, prod, or empty"),
+	number("env.threshold", func(f *facts) int64 { return int64(f.act.Scope.Threshold()) },
+		"dev 900, staging 600, prod 300, else 700"),
 	text("context.command", func(f *facts) string { return f.act.Context.Command }, MaxText, everyBranch, "command line"),
 	text("context.path", func(f *facts) string { return f.act.Context.Path }, MaxText, everyBranch, "file"),
-	truth("context.inside", func(f *facts) bool { return f.act.Context.inside() }, "the path is in the agent's own folder"),
-	text("context.data", func(f *facts) string { return f.act.Context.Data }, MaxName, everyBranch, "public, personal, human-subjects, secret, or empty"),
+	truth("context.inside", func(f *facts) bool { return f.act.Context.inside() },
+		"the path is in the agent's own folder"),
+	text("context.data", func(f *facts) string { return f.act.Context.Data }, MaxName, everyBranch,
+		"public, personal, human-subjects, secret, or empty"),
 	text("context.reason", func(f *facts) string { return f.act.Context.Reason }, MaxText, everyBranch, "why it is done"),
-	text("context.issue", func(f *facts) string { return f.act.Context.Issue }, MaxName, everyBranch, "issue that it serves"),
-	text("context.revision", func(f *facts) string { return f.act.Context.Revision }, MaxName, everyBranch, "revision of the code that it is about"),
+	text("context.issue", func(f *facts) string { return f.act.Context.Issue }, MaxName, everyBranch,
+		"issue that it serves"),
+	text("context.revision", func(f *facts) string { return f.act.Context.Revision }, MaxName, everyBranch,
+		"revision of the code that it is about"),
 	number("context.amount", func(f *facts) int64 { return f.act.Context.Amount }, "money that it commits, in cents"),
-	number("context.drift", func(f *facts) int64 { return int64(f.act.Context.Drift) }, "distance from what the agent did before, 0 to 1000"),
+	number("context.drift", func(f *facts) int64 { return int64(f.act.Context.Drift) },
+		"distance from what the agent did before, 0 to 1000"),
 	truth("context.outside", func(f *facts) bool { return f.act.Context.Outside }, "the target is outside the company"),
 	truth("context.first", func(f *facts) bool { return f.act.Context.First }, "the agent does it for the first time"),
 	truth("context.irreversible", func(f *facts) bool { return f.act.Context.Irreversible }, "it can not be undone"),
@@ -154,10 +164,12 @@ func (f *facts) Parent() cel.Activation { return nil }
 
 // environments are the languages of the branches: they differ in the variables that are declared.
 var environments = sync.OnceValues(func() (map[Branch]*cel.Env, error) {
-	celTypes := map[string]*cel.Type{"string": cel.StringType, "int": cel.IntType, "bool": cel.BoolType, "list(string)": cel.ListType(cel.StringType)}
+	celTypes := map[string]*cel.Type{"string": cel.StringType, "int": cel.IntType, "bool": cel.BoolType,
+		"list(string)": cel.ListType(cel.StringType)}
 	all := map[Branch]*cel.Env{}
 	for _, b := range Branches {
-		options := []cel.EnvOption{cel.ExpressionNodeLimit(maxNodes), cel.ExpressionNestingDepthLimit(maxDepth), cel.ParserExpressionSizeLimit(MaxPredicate),
+		options := []cel.EnvOption{cel.ExpressionNodeLimit(maxNodes), cel.ExpressionNestingDepthLimit(maxDepth),
+			cel.ParserExpressionSizeLimit(MaxPredicate),
 			cel.ParserRecursionLimit(maxDepth)}
 		for _, v := range variables {
 			if slices.Contains(v.Branches, b) {
@@ -241,7 +253,10 @@ func compile(branch Branch, when string) (predicate, error) {
 	if err != nil {
 		return predicate{}, fmt.Errorf("can not be planned: %s", firstLine(err))
 	}
-	partial := sync.OnceValues(func() (cel.Program, error) { return env.Program(checked, cel.EvalOptions(cel.OptPartialEval)) })
+	partial := sync.OnceValues(func() (cel.Program, error) {
+		return env.Program(checked,
+			cel.EvalOptions(cel.OptPartialEval))
+	})
 	p := predicate{program: program, counted: counted, reads: readsOf(checked.NativeRep()), partial: partial}
 	if !counted {
 		p.plain = plainOf(checked.NativeRep())

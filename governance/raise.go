@@ -136,7 +136,8 @@ func Weigh(a Act) (Action, Effect, []Step) {
 }
 
 // given names the levels of a context, by dimension.
-var given = [dimensions]string{"context.risk", "context.fairness", "context.privacy", "context.novelty", "context.security"}
+var given = [dimensions]string{"context.risk", "context.fairness", "context.privacy", "context.novelty",
+	"context.security"}
 
 type weighing struct {
 	effect Effect
@@ -191,10 +192,12 @@ func (a Act) Check() error {
 		name, text string
 		most       int
 	}{
-		{"action", a.Action, MaxName}, {"agent", a.Agent, MaxName}, {"role", a.Role, MaxName}, {"company", string(a.Company), MaxName},
+		{"action", a.Action, MaxName}, {"agent", a.Agent, MaxName}, {"role", a.Role, MaxName},
+		{"company", string(a.Company), MaxName},
 		{"rank", string(a.Rank), MaxName}, {"environment", string(a.Scope.Class), MaxName}, {"context.data", c.Data, MaxName},
 		{"context.issue", c.Issue, MaxName}, {"context.revision", c.Revision, MaxName},
-		{"context.command", c.Command, MaxText}, {"context.path", c.Path, MaxText}, {"context.workspace", c.Workspace, MaxText}, {"context.reason", c.Reason, MaxText},
+		{"context.command", c.Command, MaxText}, {"context.path", c.Path, MaxText}, {"context.workspace", c.Workspace,
+			MaxText}, {"context.reason", c.Reason, MaxText},
 	} {
 		if len(t.text) > t.most || !utf8.ValidString(t.text) {
 			return fmt.Errorf("%s: must be UTF-8 of at most %d bytes, has %d", t.name, t.most, len(t.text))

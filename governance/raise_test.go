@@ -10,7 +10,8 @@ import (
 // TestTheDocumentedVector: a shell command with an estimated risk of 0.7 has the documented effect.
 func TestTheDocumentedVector(t *testing.T) {
 	t.Parallel()
-	_, effect, _ := Weigh(Act{Action: "execute_shell_command", Rank: Worker, Context: Context{Command: "rm -rf /tmp/build", Given: Effect{Risk: 700}}})
+	_, effect, _ := Weigh(Act{Action: "execute_shell_command", Rank: Worker, Context: Context{Command: "rm -rf /tmp/build",
+		Given: Effect{Risk: 700}}})
 	if want := (Effect{700, 500, 300, 800, 600}); effect != want {
 		t.Errorf("got %v, want %v", effect, want)
 	}
@@ -19,8 +20,10 @@ func TestTheDocumentedVector(t *testing.T) {
 // TestEveryRaiseIsExplained: the steps add up to the effect, each begins where the one before ended, and none goes down.
 func TestEveryRaiseIsExplained(t *testing.T) {
 	t.Parallel()
-	worst := Context{Given: Effect{Novelty: 450}, Outside: true, First: true, Irreversible: true, Amount: 1_000_000, Data: SecretData}
-	contexts := []Context{{}, worst, {Data: SubjectData}, {Data: PersonalData}, {Amount: 1}, {Amount: 1_000}, {Amount: 10_000}, {Amount: 100_000}}
+	worst := Context{Given: Effect{Novelty: 450}, Outside: true, First: true, Irreversible: true, Amount: 1_000_000,
+		Data: SecretData}
+	contexts := []Context{{}, worst, {Data: SubjectData}, {Data: PersonalData}, {Amount: 1}, {Amount: 1_000},
+		{Amount: 10_000}, {Amount: 100_000}}
 	for _, action := range append(Actions(), Action{Name: "nobody.knows"}) {
 		for _, rank := range []Rank{Worker, Nobody} {
 			for _, c := range contexts {
@@ -84,8 +87,10 @@ func TestAPathIsInsideOnlyBelowTheWorkspace(t *testing.T) {
 		workspace, path string
 		want            bool
 	}{
-		{"/w/ada", "/w/ada/x.txt", true}, {"/w/ada/", "/w/ada", true}, {"/w/ada", "notes/x", true}, {"/w/ada", "a/../x", true},
-		{"/w/ada", "/w/adam/x", false}, {"/w/ada", "/w/ada/../bob/x", false}, {"/w/ada", "../bob/x", false}, {"/w/ada", "", false},
+		{"/w/ada", "/w/ada/x.txt", true}, {"/w/ada/", "/w/ada", true}, {"/w/ada", "notes/x", true},
+		{"/w/ada", "a/../x", true},
+		{"/w/ada", "/w/adam/x", false}, {"/w/ada", "/w/ada/../bob/x", false}, {"/w/ada", "../bob/x", false},
+		{"/w/ada", "", false},
 		{"", "/w/ada/x", false}, {"", "x", false}, {"/", "/etc/passwd", false}, {"w", "w/x", false}, {"/w/../", "/x", false},
 	} {
 		if got := (Context{Workspace: c.workspace, Path: c.path}).inside(); got != c.want {

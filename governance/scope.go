@@ -39,5 +39,6 @@ func (s Scope) Check() error {
 	case Development, Staging, Production, Unnamed:
 		return nil
 	}
-	return fmt.Errorf("context.environment: want %s, %s or %s, got %.40q", Development, Staging, Production, string(s.Class))
+	return fmt.Errorf("context.environment: want %s, %s or %s, got %.40q", Development, Staging, Production,
+		string(s.Class))
 }

@@ -28,10 +28,12 @@ const (
 )
 
 // ResourceKinds lists all kinds.
-var ResourceKinds = []ResourceKind{Namespace, Service, AgentVertex, Device, Topic, Container, App, Tool, Environment, Custom}
+var ResourceKinds = []ResourceKind{Namespace, Service, AgentVertex, Device, Topic, Container, App, Tool,
+	Environment, Custom}
 
 // Namespaces are the vertices that every tree has.
-var Namespaces = []string{"/", "/apps", "/companies", "/environments", "/kernel", "/kernel/agents", "/kernel/processes", "/kernel/services",
+var Namespaces = []string{"/", "/apps", "/companies", "/environments", "/kernel", "/kernel/agents", "/kernel/processes",
+	"/kernel/services",
 	"/kernel/tools", "/network", "/network/peers"}
 
 // A Fact is one member of a vertex's content.
@@ -100,7 +102,8 @@ func Plant(list []Vertex) (Tree, error) {
 
 // comparePaths orders paths so that everything below a vertex follows it directly.
 func comparePaths(a, b string) int {
-	return bytes.Compare([]byte(strings.ReplaceAll(strings.TrimSuffix(a, "/"), "/", "\x00")), []byte(strings.ReplaceAll(strings.TrimSuffix(b, "/"), "/", "\x00")))
+	return bytes.Compare([]byte(strings.ReplaceAll(strings.TrimSuffix(a, "/"), "/", "\x00")),
+		[]byte(strings.ReplaceAll(strings.TrimSuffix(b, "/"), "/", "\x00")))
 }
 
 func (t Tree) find(p string) (int, bool) {
@@ -204,7 +207,8 @@ var Fresh = Score{Most / 2, Most / 2, Most / 2, Most / 2, Most / 2, Most / 2}
 // Blend returns the score after one more outcome, which counts alpha thousandths; the past counts the rest.
 func (s Score) Blend(outcome Score, alpha int64) Score {
 	mix := func(was, now Level) Level { return (was*Level(1000-alpha) + now*Level(alpha) + 500) / 1000 }
-	return Score{mix(s.Trust, outcome.Trust), mix(s.Performance, outcome.Performance), mix(s.Difficulty, outcome.Difficulty),
+	return Score{mix(s.Trust, outcome.Trust), mix(s.Performance, outcome.Performance),
+		mix(s.Difficulty, outcome.Difficulty),
 		mix(s.Reward, outcome.Reward), mix(s.Reliability, outcome.Reliability), mix(s.Velocity, outcome.Velocity)}
 }
 

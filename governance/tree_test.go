@@ -57,7 +57,8 @@ func TestTheRootOfTheTree(t *testing.T) {
 // What lies below a path is listed to a depth, with the number of children.
 func TestWhatLiesBelowAPath(t *testing.T) {
 	t.Parallel()
-	tree := plant(t, Vertex{Path: "/apps/y", Kind: App}, Vertex{Path: "/apps/y/z", Kind: Topic}, Vertex{Path: "/apps/y-2", Kind: App}, Vertex{Path: "/apps-2", Kind: Namespace})
+	tree := plant(t, Vertex{Path: "/apps/y", Kind: App}, Vertex{Path: "/apps/y/z", Kind: Topic},
+		Vertex{Path: "/apps/y-2", Kind: App}, Vertex{Path: "/apps-2", Kind: Namespace})
 	told := func(p string, depth int) string {
 		var out []string
 		for _, b := range tree.At(p, depth) {
@@ -70,15 +71,18 @@ func TestWhatLiesBelowAPath(t *testing.T) {
 		depth int
 		want  string
 	}{
-		{"/apps", 9, "/apps:2 /apps/y:1 /apps/y/z:0 /apps/y-2:0"}, {"/apps", 1, "/apps:2 /apps/y:1 /apps/y-2:0"}, {"/apps", 0, "/apps:2"},
-		{"/apps/y", 1, "/apps/y:1 /apps/y/z:0"}, {"/nowhere", 1, ""}, {"/", 0, "/:6"}, {"/apps/", 1, "/apps:2 /apps/y:1 /apps/y-2:0"},
+		{"/apps", 9, "/apps:2 /apps/y:1 /apps/y/z:0 /apps/y-2:0"}, {"/apps", 1, "/apps:2 /apps/y:1 /apps/y-2:0"},
+		{"/apps", 0, "/apps:2"},
+		{"/apps/y", 1, "/apps/y:1 /apps/y/z:0"}, {"/nowhere", 1, ""}, {"/", 0, "/:6"},
+		{"/apps/", 1, "/apps:2 /apps/y:1 /apps/y-2:0"},
 	} {
 		if got := told(c.path, c.depth); got != c.want {
 			t.Errorf("%s to %d: %s, want %s", c.path, c.depth, got, c.want)
 		}
 	}
 	for name, list := range map[string][]Vertex{
-		"stands twice": {{Path: "/"}, {Path: "/a"}, {Path: "/a"}}, "no parent": {{Path: "/"}, {Path: "/a/b"}}, "want a path": {{Path: "/"}, {Path: "a"}},
+		"stands twice": {{Path: "/"}, {Path: "/a"}, {Path: "/a"}}, "no parent": {{Path: "/"}, {Path: "/a/b"}},
+		"want a path":   {{Path: "/"}, {Path: "a"}},
 		"at most 10000": make([]Vertex, MaxVertices+1),
 	} {
 		if _, err := Plant(list); err == nil || !strings.Contains(err.Error(), name) {
@@ -91,19 +95,26 @@ func TestWhatLiesBelowAPath(t *testing.T) {
 func TestTheNearestGrantDecides(t *testing.T) {
 	t.Parallel()
 	grants := []Grant{
-		{Path: "/companies/a", Subject: "user:u", Role: TreeAdmin}, {Path: "/companies/a/secrets", Subject: "user:u", Deny: true},
-		{Path: "/companies/a/secrets/s", Subject: "user:u", Role: TreeViewer}, {Path: "/companies/a", Subject: "*", Role: TreeViewer},
-		{Path: "/companies/a", Subject: "agent:x", Role: TreeOperator, Delegate: true, Until: 100}, {Path: "/apps", Subject: "agent:x", Role: TreeOwner}, {Path: "/apps", Subject: "*", Deny: true},
+		{Path: "/companies/a", Subject: "user:u", Role: TreeAdmin}, {Path: "/companies/a/secrets", Subject: "user:u",
+			Deny: true},
+		{Path: "/companies/a/secrets/s", Subject: "user:u", Role: TreeViewer}, {Path: "/companies/a", Subject: "*",
+			Role: TreeViewer},
+		{Path: "/companies/a", Subject: "agent:x", Role: TreeOperator, Delegate: true, Until: 100},
+		{Path: "/apps", Subject: "agent:x", Role: TreeOwner}, {Path: "/apps", Subject: "*", Deny: true},
 	}
 	for _, c := range []struct {
 		who, path, action string
 		now               int64
 		want              bool
 	}{
-		{"user:u", "/companies/a/agents/1", "change", 0, true}, {"user:u", "/companies/a/agents/1", "own", 0, false}, {"user:u", "/companies/a/secrets/t", "read", 0, false},
-		{"user:u", "/companies/a/secrets/s", "read", 0, true}, {"user:u", "/companies/a/secrets/s", "use", 0, false}, {"user:v", "/companies/a", "read", 0, true},
-		{"user:v", "/companies/a", "use", 0, false}, {"user:u", "/companies/ab", "read", 0, false}, {"user:u", "/", "read", 0, false}, {"agent:x", "/companies/a", "use", 99, true},
-		{"agent:x", "/companies/a", "use", 100, false}, {"agent:x", "/apps", "read", 0, false}, {"user:u", "/companies/a", "fly", 0, false},
+		{"user:u", "/companies/a/agents/1", "change", 0, true}, {"user:u", "/companies/a/agents/1", "own", 0, false},
+		{"user:u", "/companies/a/secrets/t", "read", 0, false},
+		{"user:u", "/companies/a/secrets/s", "read", 0, true}, {"user:u", "/companies/a/secrets/s", "use", 0, false},
+		{"user:v", "/companies/a", "read", 0, true},
+		{"user:v", "/companies/a", "use", 0, false}, {"user:u", "/companies/ab", "read", 0, false},
+		{"user:u", "/", "read", 0, false}, {"agent:x", "/companies/a", "use", 99, true},
+		{"agent:x", "/companies/a", "use", 100, false}, {"agent:x", "/apps", "read", 0, false},
+		{"user:u", "/companies/a", "fly", 0, false},
 	} {
 		if got := Permits(grants, []string{c.who, "*"}, c.path, c.action, c.now).Allowed; got != c.want {
 			t.Errorf("%s %s %s: %v", c.who, c.action, c.path, got)
@@ -114,10 +125,14 @@ func TestTheNearestGrantDecides(t *testing.T) {
 		g    Grant
 		want bool
 	}{
-		{"user:u", Grant{Path: "/companies/a", Subject: "user:w", Role: TreeAdmin}, true}, {"user:u", Grant{Path: "/companies/a", Subject: "user:w", Role: TreeOwner}, false},
-		{"user:u", Grant{Path: "/companies/a/secrets", Subject: "user:w", Role: TreeViewer}, false}, {"user:v", Grant{Path: "/companies/a", Subject: "user:w", Role: TreeViewer}, false},
-		{"agent:x", Grant{Path: "/companies/a/agents", Subject: "user:w", Role: TreeOperator, Until: 100}, true}, {"agent:x", Grant{Path: "/companies/a", Subject: "user:w", Role: TreeOperator}, false},
-		{"agent:x", Grant{Path: "/companies/a", Subject: "user:w", Role: TreeAdmin, Until: 50}, false}, {"agent:x", Grant{Path: "/companies/a", Subject: "user:w", Deny: true, Until: 50}, false},
+		{"user:u", Grant{Path: "/companies/a", Subject: "user:w", Role: TreeAdmin}, true},
+		{"user:u", Grant{Path: "/companies/a", Subject: "user:w", Role: TreeOwner}, false},
+		{"user:u", Grant{Path: "/companies/a/secrets", Subject: "user:w", Role: TreeViewer}, false},
+		{"user:v", Grant{Path: "/companies/a", Subject: "user:w", Role: TreeViewer}, false},
+		{"agent:x", Grant{Path: "/companies/a/agents", Subject: "user:w", Role: TreeOperator, Until: 100}, true},
+		{"agent:x", Grant{Path: "/companies/a", Subject: "user:w", Role: TreeOperator}, false},
+		{"agent:x", Grant{Path: "/companies/a", Subject: "user:w", Role: TreeAdmin, Until: 50}, false},
+		{"agent:x", Grant{Path: "/companies/a", Subject: "user:w", Deny: true, Until: 50}, false},
 		{"user:u", Grant{Path: "/companies", Subject: "user:w", Role: TreeViewer}, false},
 	} {
 		if got := MayGrant(grants, []string{c.who, "*"}, c.g, 0); got != c.want {

@@ -58,8 +58,10 @@ func capTokenKey(master DataKey, mesh MeshID) []byte {
 
 // MintCapToken returns a token for c, valid from now for life. ID, Capabilities,
 // Actor and CredKind are required; the times and Instance are filled in.
-func MintCapToken(master DataKey, mesh MeshID, c CapClaims, now time.Time, life time.Duration) (string, CapClaims, error) {
-	if c.ID == "" || len(c.Capabilities) == 0 || c.ActorType == "" || c.Actor == "" || c.CredKind == "" || life <= 0 || life > MaxCapLife {
+func MintCapToken(master DataKey, mesh MeshID, c CapClaims, now time.Time, life time.Duration) (string,
+	CapClaims, error) {
+	if c.ID == "" || len(c.Capabilities) == 0 || c.ActorType == "" || c.Actor == "" || c.CredKind == "" || life <= 0 ||
+		life > MaxCapLife {
 		return "", c, errors.New("capability token: incomplete claims")
 	}
 	c.IssuedAt, c.ExpiresAt, c.Instance = now.Unix(), now.Add(life).Unix(), string(mesh)

@@ -10,7 +10,8 @@ import (
 func capToken(t testing.TB, now time.Time) (string, MeshID) {
 	t.Helper()
 	mesh := MeshID(strings.Repeat("ab", 16))
-	token, _, err := MintCapToken(DataKey{1}, mesh, CapClaims{ID: "id", Capabilities: []string{"execute"}, Agent: "agent", Company: "company",
+	token, _, err := MintCapToken(DataKey{1}, mesh, CapClaims{ID: "id", Capabilities: []string{"execute"}, Agent: "agent",
+		Company:   "company",
 		ActorType: "user", Actor: "local-board", CredKind: "local"}, now, time.Hour)
 	if err != nil {
 		t.Fatal(err)

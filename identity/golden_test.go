@@ -28,7 +28,8 @@ var (
 // Every format is pinned, and what was written by this version once can be read.
 func TestGoldenFiles(t *testing.T) {
 	a, b := ada(), bob()
-	kit.Golden(t, "ids.txt", strings.Join([]string{string(a.ID()), string(testMesh), a.ServerID(), string(testDataKey.ID())}, "\n")+"\n")
+	kit.Golden(t, "ids.txt", strings.Join([]string{string(a.ID()), string(testMesh), a.ServerID(),
+		string(testDataKey.ID())}, "\n")+"\n")
 	kit.Golden(t, "identity.key", strings.TrimSuffix(string(a.encode(a.machineTag("a machine"))), "\n")+"\n")
 	kit.Golden(t, "certificate-noise.hex", hex.EncodeToString(a.Certificate(ForNoise).Encode())+"\n")
 	kit.Golden(t, "certificate-seal.hex", hex.EncodeToString(a.Certificate(ForSeal).Encode())+"\n")
@@ -51,7 +52,8 @@ func TestGoldenFiles(t *testing.T) {
 	kit.Golden(t, "local-secret.hex", hex.EncodeToString(local[:])+"\n")
 
 	// Sealing and wrapping draw random bytes; stored output of an earlier version must still open.
-	sealed := sealWith(testDataKey, []byte("place"), []byte("secret"), append([]byte{sealVersion}, append(mustHex(string(testDataKey.ID())), make([]byte, 24)...)...))
+	sealed := sealWith(testDataKey, []byte("place"), []byte("secret"),
+		append([]byte{sealVersion}, append(mustHex(string(testDataKey.ID())), make([]byte, 24)...)...))
 	kit.Golden(t, "sealed.hex", hex.EncodeToString(sealed)+"\n")
 	if kit.Update() {
 		w, err := Wrap(a.Seal.PublicKey(), testDataKey)
@@ -63,7 +65,8 @@ func TestGoldenFiles(t *testing.T) {
 	if got, err := a.Unwrap(kit.FromHex(t, "wrapped.hex")); err != nil || got != testDataKey {
 		t.Errorf("the wrapped key of testdata does not open: %v", err)
 	}
-	if got, err := Open(testDataKey, []byte("place"), kit.FromHex(t, "sealed.hex")); err != nil || string(got) != "secret" {
+	if got, err := Open(testDataKey, []byte("place"), kit.FromHex(t, "sealed.hex")); err != nil ||
+		string(got) != "secret" {
 		t.Errorf("the sealed bytes of testdata do not open: %q, %v", got, err)
 	}
 }

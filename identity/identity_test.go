@@ -16,7 +16,8 @@ func TestIDs(t *testing.T) {
 	if len(id) != 32 || id.Short() != string(id[:8]) || !id.Valid() || id == bob().ID() {
 		t.Errorf("odd ID %q", id)
 	}
-	for _, bad := range []NodeID{"", "xyz", id[:31], id + "0", NodeID(strings.ToUpper(string(id))), "../../../../etc/passwd/000000000"} {
+	for _, bad := range []NodeID{"", "xyz", id[:31], id + "0", NodeID(strings.ToUpper(string(id))),
+		"../../../../etc/passwd/000000000"} {
 		if bad.Valid() {
 			t.Errorf("%q passes for an ID", bad)
 		}

@@ -26,7 +26,8 @@ func TestJoinCode(t *testing.T) {
 	}
 	for typed, want := range map[string]string{
 		code: code, strings.ToLower(code): code, " " + strings.ReplaceAll(code, "-", "") + "\n": code,
-		"oil-abc": "011-ABC", "abc def": "ABC-DEF", "": "", "ABC-DE": "", "ABC-DEFG": "", "ABC-DE!": "", "ÄBC-DEF": "", "UUU-UUU": "",
+		"oil-abc": "011-ABC", "abc def": "ABC-DEF", "": "", "ABC-DE": "", "ABC-DEFG": "", "ABC-DE!": "", "ÄBC-DEF": "",
+		"UUU-UUU": "",
 	} {
 		got, ok := ParseJoinCode(typed)
 		if got != want || ok != (want != "") {
@@ -41,10 +42,12 @@ func TestOwnerKey(t *testing.T) {
 	if back, err := DecodeOwnerKey("  " + s + "\n"); err != nil || back != k {
 		t.Fatalf("decoded: %v, the same %v", err, back == k)
 	}
-	if shown := fmt.Sprintf("%v %s %#v %+v", k, k, k, k); strings.Contains(shown, s[len(ownerPrefix):][:12]) || !strings.Contains(shown, k.TokenID()) {
+	if shown := fmt.Sprintf("%v %s %#v %+v", k, k, k, k); strings.Contains(shown, s[len(ownerPrefix):][:12]) ||
+		!strings.Contains(shown, k.TokenID()) {
 		t.Error("printing an owner key shows more than its ID")
 	}
-	for _, bad := range []string{"", "selvage-owner-", s[:len(s)-1], s + "A", strings.Replace(s, "owner", "join", 1), s[:20] + "!" + s[21:], s[:30] + "\n" + s[30:]} {
+	for _, bad := range []string{"", "selvage-owner-", s[:len(s)-1], s + "A", strings.Replace(s, "owner", "join", 1),
+		s[:20] + "!" + s[21:], s[:30] + "\n" + s[30:]} {
 		if _, err := DecodeOwnerKey(bad); !errors.Is(err, ErrOwnerKey) {
 			t.Errorf("%d characters: %v", len(bad), err)
 		}

@@ -93,7 +93,8 @@ func VerifyRunToken(token string, masters []DataKey, mesh MeshID, now time.Time)
 	signed, mac, ok := cutLast(token)
 	head, body, ok2 := strings.Cut(signed, ".")
 	sum, err := runTokenText.DecodeString(mac)
-	if len(token) > MaxRunToken || !ok || !ok2 || err != nil || !decodePart(head, &header) || header.Alg != "HS256" || !decodePart(body, &c) {
+	if len(token) > MaxRunToken || !ok || !ok2 || err != nil || !decodePart(head, &header) || header.Alg != "HS256" ||
+		!decodePart(body, &c) {
 		return RunClaims{}, ErrRunToken
 	}
 	valid := false

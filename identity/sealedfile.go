@@ -106,7 +106,8 @@ func (k *KDF) Key(passphrase []byte) (*RecipientKey, error) {
 	switch {
 	case len(passphrase) == 0:
 		return nil, errors.New("the passphrase is empty")
-	case len(k.Salt) < minSalt || len(k.Salt) > maxSalt || k.Time < 1 || k.Time > maxKDFTime || k.Memory < 8 || k.Memory > maxKDFMemory || k.Threads < 1:
+	case len(k.Salt) < minSalt || len(k.Salt) > maxSalt || k.Time < 1 || k.Time > maxKDFTime || k.Memory < 8 ||
+		k.Memory > maxKDFMemory || k.Threads < 1:
 		return nil, fmt.Errorf("%w: unusual parameters for a passphrase", ErrSealedFile)
 	}
 	return ecdh.X25519().NewPrivateKey(argon2.IDKey(passphrase, k.Salt, k.Time, k.Memory, k.Threads, 32))

@@ -63,7 +63,8 @@ func TestSealedFileOpensForItsRecipientsOnly(t *testing.T) {
 		}
 		to = append(to, r)
 	}
-	for _, size := range []int{0, 1, sealedPiece - 1, sealedPiece, sealedPiece + 1, sealedGroup * sealedPiece, sealedGroup*sealedPiece + 1, 3*sealedGroup*sealedPiece + 5} {
+	for _, size := range []int{0, 1, sealedPiece - 1, sealedPiece, sealedPiece + 1, sealedGroup * sealedPiece,
+		sealedGroup*sealedPiece + 1, 3*sealedGroup*sealedPiece + 5} {
 		content := bytes.Repeat([]byte("row\n"), size/4+1)[:size]
 		b := sealFile(t, content, to...)
 		again, err := ParseRecipientKey(FormatRecipientKey(two) + "\n")
@@ -92,7 +93,8 @@ func TestSealedFilesOfEveryVersionOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"sealedfile-v1.hex", "sealedfile-v2-aes-256-gcm.hex", "sealedfile-v2-chacha20-poly1305.hex"} {
+	for _, name := range []string{"sealedfile-v1.hex", "sealedfile-v2-aes-256-gcm.hex",
+		"sealedfile-v2-chacha20-poly1305.hex"} {
 		if got, err := unsealFile(kit.FromHex(t, name), nil, k); err != nil || string(got) != "what was kept" {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}

@@ -184,7 +184,8 @@ func read(root *os.Root) (*Keys, string, error) {
 		return nil, "", fmt.Errorf("open identity: %w", err)
 	}
 	if runtime.GOOS != "windows" && st.Mode().Perm()&0o077 != 0 {
-		return nil, "", fmt.Errorf("%s holds private keys but others may read it (mode %04o); run chmod 600 on it", f.Name(), st.Mode().Perm())
+		return nil, "", fmt.Errorf("%s holds private keys but others may read it (mode %04o); run chmod 600 on it", f.Name(),
+			st.Mode().Perm())
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
@@ -245,7 +246,8 @@ func (k *Keys) encode(machine string) []byte {
 // copy of the keys.
 func errDamaged(why error) error {
 	return fmt.Errorf("identity file (%s) is damaged: %w; put it back from a copy of this machine's disk. If there is none this node is lost: "+
-		"on another member run `selvage node remove` with its name, move this data directory away, and join with a new token", fileName, why)
+		"on another member run `selvage node remove` with its name, move this data directory away, and join with a new token",
+		fileName, why)
 }
 
 func decodeKeys(b []byte) (k *Keys, machine string, err error) {

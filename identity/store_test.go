@@ -145,8 +145,9 @@ func TestDamagedFile(t *testing.T) {
 		"extra":         {append(bytes.Clone(good), "x\n"...), "extra lines"},
 		"swapped lines": {bytes.Replace(good, []byte("noise "), []byte("seal "), 1), `line 3 should be "noise"`},
 		"short key":     {bytes.Replace(good, []byte("=\nseal"), []byte("\nseal"), 1), "line 3 should hold 32 bytes"},
-		"incarnation":   {bytes.Replace(good, []byte("incarnation "), []byte("incarnation x"), 1), "line 6 should hold 16 hex"},
-		"huge":          {bytes.Repeat(good, 20), "too long"},
+		"incarnation": {bytes.Replace(good, []byte("incarnation "), []byte("incarnation x"), 1),
+			"line 6 should hold 16 hex"},
+		"huge": {bytes.Repeat(good, 20), "too long"},
 	} {
 		if err := os.WriteFile(file, c.b, 0o600); err != nil {
 			t.Fatal(err)

@@ -42,7 +42,8 @@ func TestANodeHasOneLife(t *testing.T) {
 	for _, step := range []struct {
 		to KernelState
 		ok bool
-	}{{Booting, false}, {NodeRunning, true}, {NodeRunning, false}, {Halted, false}, {ShuttingDown, true}, {Booting, false}, {Halted, true}, {NodeRunning, false}} {
+	}{{Booting, false}, {NodeRunning, true}, {NodeRunning, false}, {Halted, false}, {ShuttingDown, true}, {Booting, false},
+		{Halted, true}, {NodeRunning, false}} {
 		if err := b.Move(step.to, start.Add(2*time.Second)); (err == nil) != step.ok {
 			t.Errorf("to %s: %v", step.to, err)
 		}

@@ -78,7 +78,8 @@ type Capabilities struct {
 
 // DefaultCapabilities are those of a process that names none.
 func DefaultCapabilities() Capabilities {
-	return Capabilities{CanSpawn: true, CanIPC: true, CanExecTools: true, Scope: Scope{Kind: ScopeAll}, Limits: DefaultLimits()}
+	return Capabilities{CanSpawn: true, CanIPC: true, CanExecTools: true, Scope: Scope{Kind: ScopeAll},
+		Limits: DefaultLimits()}
 }
 
 // BrowserCapabilities are those of the profile "browser".

@@ -128,8 +128,10 @@ func (s Spec) Validate() error {
 		}
 	}
 	bad(!isName(s.Name), "name %q: 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit", s.Name)
-	bad(!slices.Contains([]Kind{KindNative, KindWasm, KindContainer}, s.Backend), "backend %q: give native, wasm or container", s.Backend)
-	bad(s.Backend == KindNative && (len(s.Command) == 0 || s.Command[0] == ""), "command: required, the program and its arguments")
+	bad(!slices.Contains([]Kind{KindNative, KindWasm, KindContainer}, s.Backend),
+		"backend %q: give native, wasm or container", s.Backend)
+	bad(s.Backend == KindNative && (len(s.Command) == 0 || s.Command[0] == ""),
+		"command: required, the program and its arguments")
 	bad(s.Backend != KindWasm && s.Module != "", "module: only for the backend wasm")
 	bad(s.Backend == KindWasm && !isHash(s.Module), "module: the SHA-256 of a module, 64 digits of 0-9 and a-f")
 	bad(s.Backend == KindContainer && !isImage(s.Image), "image %q: the name of an image is required", s.Image)
@@ -146,7 +148,8 @@ func (s Spec) Validate() error {
 			"env %q: a name without = and a value of at most %d bytes, both without zero bytes", k, maxWord)
 	}
 	bad(!slices.Contains(roles, s.Role), "role %q: give supervisor, service, worker, user or custom", s.Role)
-	bad(!slices.Contains(Strategies, s.Restart), "restart %q: give one_for_one, one_for_all, rest_for_one, transient or permanent", s.Restart)
+	bad(!slices.Contains(Strategies, s.Restart),
+		"restart %q: give one_for_one, one_for_all, rest_for_one, transient or permanent", s.Restart)
 	bad(s.Group != "" && !isGroup(s.Group), "group %q: names joined by slashes, such as app/web", s.Group)
 	bad(s.OnLimit != EndOnLimit && s.OnLimit != SuspendOnLimit, "on_limit %q: give end or suspend", s.OnLimit)
 	bad(s.Agency.MaxChildren < 0, "agency.max_children: %d is below 0", s.Agency.MaxChildren)

@@ -37,7 +37,8 @@ func TestStrategies(t *testing.T) {
 		s := supervised(c.strategy, "a", "b", "c")
 		d := s.Ended("b", c.exit, start)
 		if fmt.Sprint(d.Stop) != c.stop || fmt.Sprint(d.Start) != c.start || len(s.Children()) != c.left {
-			t.Errorf("%s after %+v: stops %v and starts %v, %d are left; want %s, %s, %d", c.strategy, c.exit, d.Stop, d.Start, len(s.Children()), c.stop, c.start, c.left)
+			t.Errorf("%s after %+v: stops %v and starts %v, %d are left; want %s, %s, %d", c.strategy, c.exit, d.Stop, d.Start,
+				len(s.Children()), c.stop, c.start, c.left)
 		}
 	}
 	if d := supervised(OneForOne, "a").Ended("other", crash, start); d.Start != nil {
@@ -46,7 +47,8 @@ func TestStrategies(t *testing.T) {
 }
 
 func TestBackoffDoublesTo30Seconds(t *testing.T) {
-	for n, want := range map[int]time.Duration{1: 100 * time.Millisecond, 2: 200 * time.Millisecond, 5: 1600 * time.Millisecond, 9: 25600 * time.Millisecond, 10: 30 * time.Second, 1000: 30 * time.Second} {
+	for n, want := range map[int]time.Duration{1: 100 * time.Millisecond, 2: 200 * time.Millisecond,
+		5: 1600 * time.Millisecond, 9: 25600 * time.Millisecond, 10: 30 * time.Second, 1000: 30 * time.Second} {
 		if got := Backoff(n); got != want {
 			t.Errorf("before restart %d: %s, want %s", n, got, want)
 		}
@@ -65,7 +67,8 @@ func TestCrashLoopEndsInTheBudget(t *testing.T) {
 		now = d.At
 	}
 	d := s.Ended("a", ExitOf(1, ""), now)
-	if !slices.Equal(d.GaveUp, []string{"a", "b"}) || !slices.Equal(d.Stop, []string{"b"}) || len(d.Start) != 0 || d.Why == "" {
+	if !slices.Equal(d.GaveUp, []string{"a", "b"}) || !slices.Equal(d.Stop, []string{"b"}) || len(d.Start) != 0 ||
+		d.Why == "" {
 		t.Errorf("after the budget: %+v", d)
 	}
 	if took := now.Sub(start); took != 3100*time.Millisecond {
@@ -90,7 +93,8 @@ func TestSlowCrashesAreForgotten(t *testing.T) {
 // A spent budget is a failure of the whole group, which the group above may start again.
 func TestEscalation(t *testing.T) {
 	s, now := NewSupervisor(Budget{}), start
-	for _, c := range []Child{{"db", "app", OneForOne}, {"web1", "app/web", OneForOne}, {"web2", "app/web", OneForOne}, {"else", "other", OneForOne}} {
+	for _, c := range []Child{{"db", "app", OneForOne}, {"web1", "app/web", OneForOne}, {"web2", "app/web", OneForOne},
+		{"else", "other", OneForOne}} {
 		s.Add(c)
 	}
 	escalations, ends := 0, 0
@@ -98,7 +102,8 @@ func TestEscalation(t *testing.T) {
 		d := s.Ended("web1", ExitOf(1, ""), now)
 		ends++
 		if len(d.GaveUp) > 0 {
-			if !slices.Equal(d.GaveUp, []string{"db", "web1", "web2"}) || !slices.Equal(d.Escalated, []string{"app/web", "app"}) {
+			if !slices.Equal(d.GaveUp, []string{"db", "web1", "web2"}) || !slices.Equal(d.Escalated,
+				[]string{"app/web", "app"}) {
 				t.Errorf("given up: %+v", d)
 			}
 			break
@@ -112,7 +117,8 @@ func TestEscalation(t *testing.T) {
 		now = d.At
 	}
 	if escalations != RestartBudget || ends != (RestartBudget+1)*(RestartBudget+1) {
-		t.Errorf("%d escalations and %d ends, want %d and %d", escalations, ends, RestartBudget, (RestartBudget+1)*(RestartBudget+1))
+		t.Errorf("%d escalations and %d ends, want %d and %d", escalations, ends, RestartBudget,
+			(RestartBudget+1)*(RestartBudget+1))
 	}
 	if left := s.Children(); len(left) != 1 || left[0].Name != "else" {
 		t.Errorf("left are %+v", left)
@@ -127,7 +133,8 @@ func TestRandomHistoriesStayInTheBudget(t *testing.T) {
 		s, now := NewSupervisor(Budget{}), start
 		groups := map[string]string{}
 		for i := range 2 + r.IntN(6) {
-			c := Child{Name: fmt.Sprint("c", i), Group: []string{"x", "y", "x/z"}[r.IntN(3)], Strategy: Strategies[r.IntN(len(Strategies))]}
+			c := Child{Name: fmt.Sprint("c", i), Group: []string{"x", "y", "x/z"}[r.IntN(3)],
+				Strategy: Strategies[r.IntN(len(Strategies))]}
 			groups[c.Name] = c.Group
 			s.Add(c)
 		}
@@ -160,15 +167,18 @@ func TestRandomHistoriesStayInTheBudget(t *testing.T) {
 				payer = "x"
 			}
 			starts[payer] = append(starts[payer], now)
-			if n := len(starts[payer]); n > RestartBudget && now.Sub(starts[payer][n-RestartBudget-1]) < RestartWindow && len(d.Escalated) == 0 && payer != "x/z" {
-				t.Fatalf("seed %d: group %s was started %d times within %s", seed, payer, RestartBudget+1, now.Sub(starts[payer][n-RestartBudget-1]))
+			if n := len(starts[payer]); n > RestartBudget && now.Sub(starts[payer][n-RestartBudget-1]) < RestartWindow &&
+				len(d.Escalated) == 0 && payer != "x/z" {
+				t.Fatalf("seed %d: group %s was started %d times within %s", seed, payer, RestartBudget+1,
+					now.Sub(starts[payer][n-RestartBudget-1]))
 			}
 		}
 	}
 }
 
 func TestStrategiesAreRead(t *testing.T) {
-	for text, want := range map[string]Strategy{"always": OneForOne, "on-failure": Transient, "never": Permanent, "one-for-all": OneForAll, "rest_for_one": RestForOne} {
+	for text, want := range map[string]Strategy{"always": OneForOne, "on-failure": Transient, "never": Permanent,
+		"one-for-all": OneForAll, "rest_for_one": RestForOne} {
 		if got, err := ParseStrategy(text); err != nil || got != want {
 			t.Errorf("%s is %s, %v", text, got, err)
 		}

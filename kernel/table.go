@@ -98,10 +98,12 @@ type monitor struct {
 
 // NewTable returns a table with the kernel's own process, which started at now.
 func NewTable(c TableConfig, now time.Time) *Table {
-	t := &Table{max: cmp.Or(c.Max, DefaultMaxProcesses), found: c.Found, next: max(c.First, 1), live: map[PID]*Entry{}, ended: map[PID]*Entry{},
+	t := &Table{max: cmp.Or(c.Max, DefaultMaxProcesses), found: c.Found, next: max(c.First, 1), live: map[PID]*Entry{},
+		ended: map[PID]*Entry{},
 		links: map[PID][]PID{}, monitors: map[PID][]monitor{}}
 	all := Capabilities{CanSpawn: true, CanIPC: true, CanExecTools: true, CanNetwork: true, Scope: Scope{Kind: ScopeAll}}
-	t.live[KernelPID] = &Entry{PID: KernelPID, Kind: KindKernel, Name: "kernel", Role: RoleRoot, Agency: Agency{AllowedRoles: everyRole},
+	t.live[KernelPID] = &Entry{PID: KernelPID, Kind: KindKernel, Name: "kernel", Role: RoleRoot,
+		Agency:       Agency{AllowedRoles: everyRole},
 		Capabilities: all, State: Running, StartedAt: now}
 	return t
 }
@@ -115,7 +117,8 @@ func (t *Table) Spawn(e Entry, caps *Capabilities, now time.Time) (Entry, error)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.spawned >= t.max {
-		return Entry{}, errorf(ProcessTableFull, "this node has %d processes, as many as it may have: end some, or start it with a higher --max-processes", t.max)
+		return Entry{}, errorf(ProcessTableFull,
+			"this node has %d processes, as many as it may have: end some, or start it with a higher --max-processes", t.max)
 	}
 	parent, ok := t.live[e.Parent]
 	if !ok || !parent.State.Live() {

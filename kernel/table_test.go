@@ -36,7 +36,8 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%q is %+v, %v; want %+v", text, got, err, want)
 		}
 	}
-	for _, bad := range []string{"", ":7", "n1:", "n1:x", "-1", "+1", "n1:+1", "1.5", strings.Repeat("n", 200) + ":1", "18446744073709551616"} {
+	for _, bad := range []string{"", ":7", "n1:", "n1:x", "-1", "+1", "n1:+1", "1.5", strings.Repeat("n", 200) + ":1",
+		"18446744073709551616"} {
 		if a, err := ParseAddress(bad); err == nil {
 			t.Errorf("%q was read as %v", bad, a)
 		}
@@ -47,7 +48,8 @@ func TestAddresses(t *testing.T) {
 func TestStatesFollowTheirRules(t *testing.T) {
 	all := []State{Starting, Running, Suspended, Stopping, Exited}
 	legal := map[State]string{
-		Starting: "running exited", Running: "suspended stopping exited", Suspended: "running stopping exited", Stopping: "exited", Exited: "",
+		Starting: "running exited", Running: "suspended stopping exited", Suspended: "running stopping exited",
+		Stopping: "exited", Exited: "",
 	}
 	for _, from := range all {
 		for _, to := range all {
@@ -126,7 +128,8 @@ func TestChildrenStayBelowTheCeiling(t *testing.T) {
 	table := NewTable(TableConfig{}, start)
 	ceiling := BrowserCapabilities()
 	ceiling.CanSpawn, ceiling.Scope = true, Scope{Kind: ScopeAll}
-	boss := spawn(t, table, Entry{Role: RoleSupervisor, Agency: Agency{MaxChildren: 2, AllowedRoles: []Role{RoleWorker, RoleSupervisor}, Ceiling: &ceiling}}, nil)
+	boss := spawn(t, table, Entry{Role: RoleSupervisor, Agency: Agency{MaxChildren: 2, AllowedRoles: []Role{RoleWorker,
+		RoleSupervisor}, Ceiling: &ceiling}}, nil)
 	def := spawn(t, table, Entry{Parent: boss.PID, Role: RoleSupervisor}, nil)
 	if def.Capabilities.Limits != BrowserLimits() || def.Capabilities.CanNetwork {
 		t.Errorf("the default of a child is %+v, more than its ceiling", def.Capabilities)
@@ -158,7 +161,8 @@ func TestNoFamilyGrowsPastItsRoot(t *testing.T) {
 	random := func() Capabilities {
 		b := func() bool { return r.IntN(3) > 0 }
 		c := Capabilities{CanSpawn: b(), CanIPC: b(), CanExecTools: b(), CanNetwork: b(),
-			Scope: []Scope{{Kind: ScopeAll}, {Kind: ScopeNone}, {Kind: ScopeRestricted, PIDs: []PID{PID(r.IntN(3))}}, {Kind: ScopeTopic, Topics: []string{"a"}}}[r.IntN(4)]}
+			Scope: []Scope{{Kind: ScopeAll}, {Kind: ScopeNone}, {Kind: ScopeRestricted, PIDs: []PID{PID(r.IntN(3))}},
+				{Kind: ScopeTopic, Topics: []string{"a"}}}[r.IntN(4)]}
 		for _, res := range Resources {
 			*c.Limits.at(res) = r.Int64N(4)
 		}
@@ -221,7 +225,8 @@ func TestLimitsWarnAt80PercentAndEndAt100(t *testing.T) {
 	for _, memory := range []int64{10, 85, 10, 90, 300, 400} {
 		table.Used(p, Use{MemoryBytes: memory})
 	}
-	want := []string{"1 1 tool_calls: used 8 of 10", "1 2 tool_calls: used 10 of 10", "1 1 memory: used 85 of 100", "1 1 memory: used 90 of 100", "1 2 memory: used 300 of 100"}
+	want := []string{"1 1 tool_calls: used 8 of 10", "1 2 tool_calls: used 10 of 10", "1 1 memory: used 85 of 100",
+		"1 1 memory: used 90 of 100", "1 2 memory: used 300 of 100"}
 	if !slices.Equal(told, want) {
 		t.Errorf("told\n%q, want\n%q", told, want)
 	}
@@ -299,7 +304,8 @@ func TestCapabilitiesAreReadInBothSpellings(t *testing.T) {
 	if err != nil || string(x) != string(z) || string(y) != string(z) {
 		t.Errorf("read\n%s\n%s, %v; want\n%s", x, y, err, z)
 	}
-	for _, bad := range []string{`{"ipc_scope":"some"}`, `{"ipc_scope":{}}`, `{"ipc_scope":{"restricted":[1],"topic":[]}}`, `{"can_spawn":1}`,
+	for _, bad := range []string{`{"ipc_scope":"some"}`, `{"ipc_scope":{}}`, `{"ipc_scope":{"restricted":[1],"topic":[]}}`,
+		`{"can_spawn":1}`,
 		`{"can_spawn":true,"canSpawn":true}`, `{"ipc_scope":{"restricted":[-1]}}`, `[]`} {
 		if err := json.Unmarshal([]byte(bad), &a); err == nil {
 			t.Errorf("%s was read", bad)
@@ -369,9 +375,12 @@ func TestSpecsSayAllThatIsWrong(t *testing.T) {
 			t.Errorf("%+v: %v, want the name %s", s, err, want)
 		}
 	}
-	err := Spec{Name: "-", Module: "x", Image: "-x", Dir: "here", Group: "/", Restart: "often", OnLimit: "sing", Role: RoleRoot,
-		Env: map[string]string{"A=B": ""}, Capabilities: &Capabilities{Limits: Limits{Messages: -1}}}.WithDefaults().Validate()
-	for _, want := range []string{"name", "module", "image", "dir", "group", "restart", "on_limit", "role", "env", "messages"} {
+	err := Spec{Name: "-", Module: "x", Image: "-x", Dir: "here", Group: "/", Restart: "often", OnLimit: "sing",
+		Role:         RoleRoot,
+		Env:          map[string]string{"A=B": ""},
+		Capabilities: &Capabilities{Limits: Limits{Messages: -1}}}.WithDefaults().Validate()
+	for _, want := range []string{"name", "module", "image", "dir", "group", "restart", "on_limit", "role", "env",
+		"messages"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not mention %s", err, want)
 		}

@@ -51,7 +51,8 @@ func TestGoldenNamesTheLineThatChanged(t *testing.T) {
 			t.Errorf("%q passes: %s", got, said)
 		}
 	}
-	if said := fails(func(t testing.TB) { Golden(t, "a.txt", "one\nTWO\n") }); !strings.Contains(said, "line 2\n got \"TWO\\n\"\nwant \"two\\n\"") {
+	if said := fails(func(t testing.TB) { Golden(t, "a.txt", "one\nTWO\n") }); !strings.Contains(said,
+		"line 2\n got \"TWO\\n\"\nwant \"two\\n\"") {
 		t.Errorf("said %q", said)
 	}
 	if said := fails(func(t testing.TB) { Golden(t, "none.txt", "") }); said == "" {

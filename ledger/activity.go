@@ -193,7 +193,8 @@ func Activities(tx *Tx, company CompanyID, f ActivityFilter) []Activity {
 		prefix := Key("c", string(company), actEntityTable, entityKeyPart(f.EntityType, f.EntityID), "")
 		to := PrefixEnd(prefix)
 		if f.BeforeHeight != 0 {
-			to = append(append(prefix[:len(prefix):len(prefix)], Order(f.BeforeHeight)...), 0) // the entry itself may have older changes
+			to = append(append(prefix[:len(prefix):len(prefix)], Order(f.BeforeHeight)...),
+				0) // the entry itself may have older changes
 		}
 		for k := range tx.Scan(prefix, to, true) {
 			if r.scanned++; !r.take(mustOrder(k, prefix)) {
@@ -357,7 +358,8 @@ func (f *ActivityFilter) chooses(e *Entry, n int) bool {
 	ch := &e.Changes[n]
 	return (f.BeforeHeight == 0 || e.Height < f.BeforeHeight || e.Height == f.BeforeHeight && n < f.BeforeNumber) &&
 		(f.AlsoType != "" && ch.EntityType == f.AlsoType ||
-			(f.Actor.Type == "" || e.Actor.Type == f.Actor.Type) && (f.Actor.ID == "" || e.Actor.ID == f.Actor.ID) && (f.Run == "" || e.Run == f.Run)) &&
+			(f.Actor.Type == "" || e.Actor.Type == f.Actor.Type) && (f.Actor.ID == "" || e.Actor.ID == f.Actor.ID) &&
+				(f.Run == "" || e.Run == f.Run)) &&
 		(f.Action == "" || ch.Action == f.Action) && (f.EntityType == "" || ch.EntityType == f.EntityType) &&
 		(f.EntityID == "" || ch.EntityID == f.EntityID)
 }

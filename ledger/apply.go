@@ -570,7 +570,8 @@ func (a *applier) guard(c *Context, f func() ([]byte, error)) (value []byte, ref
 			panic(r)
 		default:
 			a.l.stats.panics.Add(1)
-			a.l.log.Error("ledger: handler panicked", "kind", c.Cmd.Kind, "index", c.Index, "panic", r, "stack", string(debug.Stack()))
+			a.l.log.Error("ledger: handler panicked", "kind", c.Cmd.Kind, "index", c.Index, "panic", r, "stack",
+				string(debug.Stack()))
 			value, refusal = nil, &Refusal{Code: Internal, Message: "internal error"}
 		}
 	}()

@@ -58,7 +58,8 @@ func (c *crashes) MaybeError(op errorfs.Op) error {
 	defer c.mu.Unlock()
 	c.ops++
 	if percent := c.keep(c.ops); percent >= 0 {
-		c.clones = append(c.clones, crash{c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: c.rng}), c.ops, c.acked})
+		c.clones = append(c.clones, crash{c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: c.rng}),
+			c.ops, c.acked})
 	}
 	return nil
 }
@@ -113,8 +114,10 @@ func TestPowerLossAtEveryFileOperation(t *testing.T) {
 				states = append(states, dump(ref))
 			}
 
-			c := &crashes{mem: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(r.Uint64(), 0)), keep: func(int) int { return percent }}
-			s, err := store.Open("db", store.Options{FS: errorfs.Wrap(notReusing{c.mem}, c), Small: true, MemTableBytes: 64 << 10})
+			c := &crashes{mem: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(r.Uint64(), 0)),
+				keep: func(int) int { return percent }}
+			s, err := store.Open("db", store.Options{FS: errorfs.Wrap(notReusing{c.mem}, c), Small: true,
+				MemTableBytes: 64 << 10})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +178,8 @@ func TestPowerLossDuringRestore(t *testing.T) {
 	want := dump(far)
 	snapshot := snapshotOf(t, far)
 
-	c := &crashes{mem: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(r.Uint64(), 0)), keep: func(op int) int { return 100 * (op % 2) / 2 }}
+	c := &crashes{mem: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(r.Uint64(), 0)),
+		keep: func(op int) int { return 100 * (op % 2) / 2 }}
 	s, err := store.Open("db", store.Options{FS: errorfs.Wrap(notReusing{c.mem}, c), Small: true})
 	if err != nil {
 		t.Fatal(err)

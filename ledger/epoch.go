@@ -107,7 +107,8 @@ func (p *EpochFound) check(tx *Tx, mesh identity.MeshID, origin identity.NodeID,
 	}
 	chain, err := identity.DecodeAdmissions(p.Admissions)
 	if err == nil {
-		err = identity.VerifyAdmissions(chain, mesh, p.Founder.Key, func(id identity.NodeID) (key ed25519.PublicKey, revoked, known bool) {
+		err = identity.VerifyAdmissions(chain, mesh, p.Founder.Key, func(id identity.NodeID) (key ed25519.PublicKey, revoked,
+			known bool) {
 			m, ok := FindNode(tx, id)
 			return m.Key, !m.Member() || m.Has(LabelUntrusted), ok
 		})

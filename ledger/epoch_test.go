@@ -46,7 +46,8 @@ func TestSurvivorFoundsAnEpoch(t *testing.T) {
 	wantOK(t, []Receipt{m.epoch(two, nil)})
 	m.view(func(tx *Tx) {
 		e := CurrentEpoch(tx)
-		if e.Number != 2 || e.Founder != two.ID() || e.Reason != EpochRecovered || e.At != 7 || e.Height != m.l.Position().Height {
+		if e.Number != 2 || e.Founder != two.ID() || e.Reason != EpochRecovered || e.At != 7 ||
+			e.Height != m.l.Position().Height {
 			t.Errorf("epoch %+v", e)
 		}
 		if n, _ := FindNode(tx, m.one.ID()); !n.Member() {
@@ -56,11 +57,16 @@ func TestSurvivorFoundsAnEpoch(t *testing.T) {
 			t.Error("the old keys are not to be replaced")
 		}
 	})
-	wantRefusal(t, m.epoch(two, nil), Conflict)                                                                // it is epoch 2 already
-	wantRefusal(t, m.epoch(two, func(p *EpochFound) { p.Epoch = 3; p.Height-- }), Conflict)                    // made for another state
-	wantRefusal(t, m.epoch(two, func(p *EpochFound) { p.Epoch = 3; p.Reason = "because" }), Invalid)           // unknown reason
-	wantRefusal(t, m.epoch(keysOf(9), func(p *EpochFound) { p.Epoch = 3; p.Wrapped = NodeKeys{} }), Forbidden) // a stranger
-	wantRefusal(t, m.ask(two, asNode(two), KindEpoch, EpochFound{Epoch: 3}), Forbidden)                        // in a session
+	wantRefusal(t, m.epoch(two, nil),
+		Conflict) // it is epoch 2 already
+	wantRefusal(t, m.epoch(two, func(p *EpochFound) { p.Epoch = 3; p.Height-- }),
+		Conflict) // made for another state
+	wantRefusal(t, m.epoch(two, func(p *EpochFound) { p.Epoch = 3; p.Reason = "because" }),
+		Invalid) // unknown reason
+	wantRefusal(t, m.epoch(keysOf(9), func(p *EpochFound) { p.Epoch = 3; p.Wrapped = NodeKeys{} }),
+		Forbidden) // a stranger
+	wantRefusal(t, m.ask(two, asNode(two), KindEpoch, EpochFound{Epoch: 3}),
+		Forbidden) // in a session
 	if _, err := m.l.Verify(t.Context(), nil); err != nil {
 		t.Error(err)
 	}

@@ -117,7 +117,8 @@ func TestActivitiesAreFoundByEntityActorAndAction(t *testing.T) {
 	k := w.found()
 	w.apply(l)
 	const company = "11111111-1111-4111-8111-111111111111"
-	cmds := []Command{w.note("note.put", "a", ""), w.note("note.two", "", ""), w.note("note.put", "b", ""), w.note("note.put", "a", "")}
+	cmds := []Command{w.note("note.put", "a", ""), w.note("note.two", "", ""), w.note("note.put", "b", ""),
+		w.note("note.put", "a", "")}
 	cmds[2].Actor = Actor{"agent", "bob"}
 	cmds[3].Run = "run-1"
 	other := w.note("note.put", "a", "")
@@ -156,7 +157,8 @@ func TestActivitiesAreFoundByEntityActorAndAction(t *testing.T) {
 		}
 		all := Activities(tx, company, ActivityFilter{})
 		e, _ := EntryAt(tx, 4)
-		if got := ActivityOf(e); got[0].ID != all[3].ID || got[1].ID != all[2].ID || got[0].ID == got[1].ID || string(got[0].Details) != `{"n":1}` {
+		if got := ActivityOf(e); got[0].ID != all[3].ID || got[1].ID != all[2].ID || got[0].ID == got[1].ID ||
+			string(got[0].Details) != `{"n":1}` {
 			t.Errorf("activities of entry 4: %+v", got)
 		}
 		if id := all[0].ID; len(id) != 36 || id[14] != '8' {
@@ -206,7 +208,8 @@ func TestDigestsAreKeptAtFixedIndexes(t *testing.T) {
 	for _, tt := range []struct {
 		index uint64
 		want  bool
-	}{{DigestEvery, false}, {2 * DigestEvery, false}, {3 * DigestEvery, true}, {DigestEvery * (digestsKept + 2), true}, {DigestEvery * 1000, false}} {
+	}{{DigestEvery, false}, {2 * DigestEvery, false}, {3 * DigestEvery, true}, {DigestEvery * (digestsKept + 2), true},
+		{DigestEvery * 1000, false}} {
 		da, ok, err := a.DigestAt(tt.index)
 		db, ok2, err2 := b.DigestAt(tt.index)
 		if err != nil || err2 != nil || ok != tt.want || ok2 != tt.want || da != db {
@@ -221,7 +224,8 @@ func TestActivitiesOfLongEntriesAreWhatTheEntriesSay(t *testing.T) {
 	l, w := newLedger(t, func(c *Config) {
 		c.Mux["note.many"] = func(c *Context) ([]byte, error) {
 			for n := range 50 {
-				c.Record(Change{Action: "note.opened", EntityType: "note", EntityID: fmt.Sprint("e", n%10), Details: fmt.Appendf(nil, `{"n":%d,"text":%q}`, n, strings.Repeat("x", 40))})
+				c.Record(Change{Action: "note.opened", EntityType: "note", EntityID: fmt.Sprint("e", n%10),
+					Details: fmt.Appendf(nil, `{"n":%d,"text":%q}`, n, strings.Repeat("x", 40))})
 			}
 			return nil, nil
 		}
@@ -229,7 +233,8 @@ func TestActivitiesOfLongEntriesAreWhatTheEntriesSay(t *testing.T) {
 	k := w.found()
 	w.apply(l)
 	const company = "11111111-1111-4111-8111-111111111111"
-	w.add(k, session(t, l, k), 1, 1, w.note("note.many", "", ""), w.note("note.many", "", ""), w.note("note.put", "e3", ""), w.note("note.many", "", ""))
+	w.add(k, session(t, l, k), 1, 1, w.note("note.many", "", ""), w.note("note.many", "", ""),
+		w.note("note.put", "e3", ""), w.note("note.many", "", ""))
 	wantOK(t, w.apply(l))
 	view(t, l, func(tx *Tx) {
 		var want []Activity

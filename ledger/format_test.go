@@ -29,10 +29,12 @@ func goldenBatch() ([]byte, *identity.Keys) {
 }
 
 func goldenEntry() Entry {
-	return Entry{Height: 258, Time: time.UnixMilli(1795230372922).UTC(), Prev: Hash{1}, Index: 300, Position: 2, Batch: Hash{2},
+	return Entry{Height: 258, Time: time.UnixMilli(1795230372922).UTC(), Prev: Hash{1}, Index: 300, Position: 2,
+		Batch:       Hash{2},
 		PayloadHash: Hash{3}, Kind: "issue.checkout", Company: "11111111-1111-4111-8111-111111111111",
 		Actor: Actor{"agent", "ada"}, Credential: Credential{"run", "run-7"}, Run: "run-7", Outcome: Applied,
-		Changes: []Change{{"issue.checked_out", "issue", "i-1", []byte(`{"status":"in_progress"}`)}, {Action: "a", EntityType: "b", EntityID: "c"}}}
+		Changes: []Change{{"issue.checked_out", "issue", "i-1", []byte(`{"status":"in_progress"}`)},
+			{Action: "a", EntityType: "b", EntityID: "c"}}}
 }
 
 func goldenReceipts() []Receipt {
@@ -56,7 +58,8 @@ func TestFormatsDoNotChange(t *testing.T) {
 	}
 	kit.Golden(t, "command-header-v1.hex", kit.Hex(bt.Headers[0]))
 	c := goldenCommand()
-	if got := bt.Commands[0]; got.Kind != c.Kind || !bytes.Equal(got.Payload, c.Payload) || got.Salt != c.Salt || got.RequestDigest != c.RequestDigest {
+	if got := bt.Commands[0]; got.Kind != c.Kind || !bytes.Equal(got.Payload, c.Payload) || got.Salt != c.Salt ||
+		got.RequestDigest != c.RequestDigest {
 		t.Errorf("command = %+v, want %+v", got, c)
 	}
 	if !bytes.Equal(bt.Encode(), b) {
@@ -79,7 +82,8 @@ func TestFormatsDoNotChange(t *testing.T) {
 	kit.Golden(t, "receipts-v1.hex", kit.Hex(EncodeReceipts(goldenReceipts())))
 	kit.Golden(t, "record-v1.hex", kit.Hex(batchRecord(Hash{7}, LogEntry{Index: 300, Term: 4, Data: b}, bt)))
 	kit.Golden(t, "bodies-v1.hex", kit.Hex(encodeBodies(bt, c.Company)))
-	p := Position{Applied: 300, Height: 258, Head: Hash{1}, BatchIndex: 299, Batch: Hash{2}, Time: 1795230372922, Digest: Hash{3}, Mesh: "000102030405060708090a0b0c0d0e0f"}
+	p := Position{Applied: 300, Height: 258, Head: Hash{1}, BatchIndex: 299, Batch: Hash{2}, Time: 1795230372922,
+		Digest: Hash{3}, Mesh: "000102030405060708090a0b0c0d0e0f"}
 	kit.Golden(t, "position-v1.hex", kit.Hex(p.encode()))
 	if got, err := decodePosition(p.encode()); err != nil || got != p {
 		t.Errorf("position = %+v, %v", got, err)
@@ -131,7 +135,8 @@ func FuzzDecodeBatch(f *testing.F) {
 			t.Errorf("decodes, but is not what Encode writes: %x", b)
 		}
 		for i := range bt.Commands {
-			if got := appendHeader(nil, &bt.Commands[i]); bt.Bodies[i] != nil && bt.Verify(k.Public()) == nil && !bytes.Equal(got, bt.Headers[i]) {
+			if got := appendHeader(nil, &bt.Commands[i]); bt.Bodies[i] != nil && bt.Verify(k.Public()) == nil &&
+				!bytes.Equal(got, bt.Headers[i]) {
 				t.Errorf("header %x is not what appendHeader writes: %x", bt.Headers[i], got)
 			}
 		}

@@ -35,7 +35,8 @@ func TestALaterLeaderSaysHowLongALeaseIs(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	})
-	if string(Marshal(bare)) != string(Marshal(Session{ID: bare.ID, Node: bare.Node, Incarnation: bare.Incarnation, Nonce: bare.Nonce, Opened: bare.Opened})) || strings.ContainsRune(string(Marshal(Session{})), 9) {
+	if string(Marshal(bare)) != string(Marshal(Session{ID: bare.ID, Node: bare.Node, Incarnation: bare.Incarnation,
+		Nonce: bare.Nonce, Opened: bare.Opened})) || strings.ContainsRune(string(Marshal(Session{})), 9) {
 		t.Error("a session without a lease of its own is not stored as it was before the level")
 	}
 }

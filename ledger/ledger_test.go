@@ -297,7 +297,8 @@ func TestCommandsChangeStateAndChainTogether(t *testing.T) {
 	wantOK(t, w.apply(l))
 	s := session(t, l, k)
 	w.add(k, s, 1, 1, w.note("note.put", "a", "hello"), w.note("note.put", "a", "world"), w.note("note.refuse", "b", "x"),
-		w.note("note.deny", "c", "x"), w.note("note.panic", "d", "x"), w.note("note.fail", "e", "x"), w.note("note.defer", "f", ""))
+		w.note("note.deny", "c", "x"), w.note("note.panic", "d", "x"), w.note("note.fail", "e", "x"),
+		w.note("note.defer", "f", ""))
 	rs := w.apply(l)
 	wantOK(t, rs[:2])
 	for i, code := range []Code{Conflict, Forbidden, Internal, Internal} {
@@ -475,7 +476,8 @@ func TestIdempotencyKeys(t *testing.T) {
 		return w.apply(l)[0]
 	}
 	one := ask(w.note("note.put", "a", "1"), "k1", "body")
-	if got := ask(w.note("note.put", "a", "2"), "k1", "body"); got.Height != one.Height || got.Index != one.Index || !bytes.Equal(got.Value, one.Value) {
+	if got := ask(w.note("note.put", "a", "2"), "k1", "body"); got.Height != one.Height || got.Index != one.Index ||
+		!bytes.Equal(got.Value, one.Value) {
 		t.Errorf("repeated key: %+v, want %+v", got, one)
 	}
 	wantRefusal(t, ask(w.note("note.put", "a", "2"), "k1", "other body"), Unprocessable)
@@ -599,7 +601,8 @@ func TestTooManyRowsAreRefused(t *testing.T) {
 	}
 	// What comes in as a whole may be wide, up to a bound of
 	// its own, and the next command is not.
-	w.add(k, session(t, l, k), 3, 3, w.note("note.wide", "", fmt.Sprint(MaxTouchedWide+1)), w.note("note.wide", "", fmt.Sprint(MaxTouched+1)), w.note("note.many", "", ""))
+	w.add(k, session(t, l, k), 3, 3, w.note("note.wide", "", fmt.Sprint(MaxTouchedWide+1)),
+		w.note("note.wide", "", fmt.Sprint(MaxTouched+1)), w.note("note.many", "", ""))
 	rs = w.apply(l)
 	wantRefusal(t, rs[0], TooLarge)
 	if rs[1].Refusal != nil {

@@ -302,7 +302,8 @@ func (p NewNode) Check() (Node, error) {
 	if len(p.Key) != ed25519.PublicKeySize {
 		return Node{}, Refuse(Invalid, nil, "a node key has %d bytes", ed25519.PublicKeySize)
 	}
-	n := Node{ID: identity.NodeIDOf(p.Key), Key: p.Key, SealCert: p.SealCert, Name: p.Name, Labels: slices.Clone(p.Labels), Role: p.Role,
+	n := Node{ID: identity.NodeIDOf(p.Key), Key: p.Key, SealCert: p.SealCert, Name: p.Name, Labels: slices.Clone(p.Labels),
+		Role:      p.Role,
 		Addresses: p.Addresses}
 	if len(p.SealCert) > 0 {
 		cert, err := identity.DecodeCertificate(p.SealCert)

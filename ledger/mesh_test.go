@@ -175,7 +175,8 @@ func TestRevokingANode(t *testing.T) {
 		}
 	})
 	wantRefusal(t, m.ask(m.one, board, KindNodeAdmit, NodeAdmit{Node: newNode(two, "two")}), Conflict)
-	if err := m.l.CheckBatch(EncodeBatch(m.mesh, two.ID(), s2, 9, 9, []Command{m.note("note.put", "a", "")}, two.Sign)); !errors.Is(err, ErrNotMember) {
+	if err := m.l.CheckBatch(EncodeBatch(m.mesh, two.ID(), s2, 9, 9, []Command{m.note("note.put", "a", "")},
+		two.Sign)); !errors.Is(err, ErrNotMember) {
 		t.Errorf("CheckBatch of a revoked node = %v", err)
 	}
 }
@@ -185,7 +186,8 @@ func TestRotatingKeysNamesTheRoster(t *testing.T) {
 	var roster uint64
 	m.view(func(tx *Tx) { roster = RosterVersion(tx) })
 	rotate := func(epoch, roster uint64, ks ...NodeKeys) Receipt {
-		return m.ask(m.one, asNode(m.one), KindKeysRotate, KeysRotate{Epoch: epoch, Roster: roster, Wrapped: ks, Previous: []byte("old under new")})
+		return m.ask(m.one, asNode(m.one), KindKeysRotate, KeysRotate{Epoch: epoch, Roster: roster, Wrapped: ks,
+			Previous: []byte("old under new")})
 	}
 	mine := NodeKeys{Node: m.one.ID(), Epoch: 2, Data: []byte("d2"), Gossip: []byte("g2")}
 	wantRefusal(t, rotate(3, roster, mine), Conflict)
@@ -209,7 +211,8 @@ func TestUntrustedNodesMayNotChangeTheMesh(t *testing.T) {
 	guest := newNode(k, "guest")
 	guest.Labels = []string{LabelUntrusted, "gpu", "gpu"}
 	admit := func(data []byte) Receipt {
-		return m.ask(m.one, board, KindNodeAdmit, NodeAdmit{Node: guest, Wrapped: NodeKeys{Node: k.ID(), Epoch: 1, Data: data, Gossip: []byte("g")}})
+		return m.ask(m.one, board, KindNodeAdmit, NodeAdmit{Node: guest, Wrapped: NodeKeys{Node: k.ID(), Epoch: 1, Data: data,
+			Gossip: []byte("g")}})
 	}
 	wantRefusal(t, admit([]byte("data key")), Forbidden)
 	wantOK(t, []Receipt{admit(nil)})
@@ -227,7 +230,8 @@ func TestNodeUpdate(t *testing.T) {
 	m.open(two, "x")
 	m.apply(m.l)
 	name, addrs, labels, role := "renamed", []string{"10.0.0.2:9470"}, []string{"zone=b", "gpu", "gpu"}, "voter"
-	wantOK(t, []Receipt{m.ask(two, asNode(two), KindNodeUpdate, NodeUpdate{Node: two.ID(), Name: &name, Addresses: &addrs})})
+	wantOK(t, []Receipt{m.ask(two, asNode(two), KindNodeUpdate, NodeUpdate{Node: two.ID(), Name: &name,
+		Addresses: &addrs})})
 	wantRefusal(t, m.ask(two, asNode(two), KindNodeUpdate, NodeUpdate{Node: two.ID(), Labels: &labels}), Forbidden)
 	wantRefusal(t, m.ask(two, asNode(two), KindNodeUpdate, NodeUpdate{Node: m.one.ID(), Name: &name}), Forbidden)
 	wantOK(t, []Receipt{m.ask(m.one, board, KindNodeUpdate, NodeUpdate{Node: two.ID(), Labels: &labels, Role: &role})})
@@ -305,7 +309,8 @@ func TestALevelThatIsNotKnownStopsTheLedger(t *testing.T) {
 	m := newMesh(t)
 	m.l.cfg.Level = 2
 	self := Actor{Type: "node", ID: string(m.one.ID())}
-	wantRefusal(t, m.ask(m.one, Actor{Type: "node", ID: string(keysOf(7).ID())}, KindFeatureRaise, FeatureRaise{Level: 2}), Forbidden)
+	wantRefusal(t, m.ask(m.one, Actor{Type: "node", ID: string(keysOf(7).ID())}, KindFeatureRaise,
+		FeatureRaise{Level: 2}), Forbidden)
 	wantOK(t, []Receipt{m.ask(m.one, self, KindFeatureRaise, FeatureRaise{Level: 2})})
 	s, err := m.l.Snapshot()
 	if err != nil {
@@ -325,7 +330,8 @@ func TestALevelThatIsNotKnownStopsTheLedger(t *testing.T) {
 	}
 	founder := newLedger(t, func(c *Config) { c.Level = 1 })
 	g := Genesis{Name: "new", Founder: newNode(m.one, "one"), Level: 2}
-	b := EncodeBatch(identity.MeshIDOf(Marshal(g)), m.one.ID(), 0, 0, 0, []Command{m.command(KindGenesis, "", self, g)}, m.one.Sign)
+	b := EncodeBatch(identity.MeshIDOf(Marshal(g)), m.one.ID(), 0, 0, 0,
+		[]Command{m.command(KindGenesis, "", self, g)}, m.one.Sign)
 	if err := founder.CheckBatch(b); !errors.Is(err, ErrUpgrade) {
 		t.Errorf("a genesis: %v", err)
 	}
@@ -359,7 +365,8 @@ func TestLeaderChecksBatches(t *testing.T) {
 		}
 	}
 	g := Genesis{Name: "again", Founder: newNode(m.one, "one")}
-	again := EncodeBatch(identity.MeshIDOf(Marshal(g)), m.one.ID(), 0, 0, 0, []Command{m.command(KindGenesis, "", board, g)}, m.one.Sign)
+	again := EncodeBatch(identity.MeshIDOf(Marshal(g)), m.one.ID(), 0, 0, 0,
+		[]Command{m.command(KindGenesis, "", board, g)}, m.one.Sign)
 	if err := m.l.CheckBatch(again); !errors.Is(err, ErrFounded) {
 		t.Errorf("genesis again: %v", err)
 	}
@@ -378,13 +385,15 @@ func TestOwnerKeys(t *testing.T) {
 	add := OwnerAdd{ID: key.TokenID(), Sealed: []byte("sealed key")}
 	wantRefusal(t, m.ask(m.one, asNode(m.one), KindOwnerAdd, add), Forbidden)
 	for name, bad := range map[string]OwnerAdd{
-		"no key": {ID: add.ID}, "an ID of another sort": {ID: "tok-1", Sealed: add.Sealed}, "malformed ID": {ID: "owner-/", Sealed: add.Sealed},
+		"no key": {ID: add.ID}, "an ID of another sort": {ID: "tok-1", Sealed: add.Sealed}, "malformed ID": {ID: "owner-/",
+			Sealed: add.Sealed},
 	} {
 		if r := m.ask(m.one, board, KindOwnerAdd, bad); r.Refusal == nil || r.Refusal.Code != Invalid {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	wantRefusal(t, m.ask(m.one, board, KindTokenCreate, TokenCreate{ID: add.ID, Sealed: add.Sealed, Uses: 1, TTL: 1000}), Invalid)
+	wantRefusal(t, m.ask(m.one, board, KindTokenCreate, TokenCreate{ID: add.ID, Sealed: add.Sealed, Uses: 1,
+		TTL: 1000}), Invalid)
 	wantOK(t, []Receipt{m.ask(m.one, board, KindOwnerAdd, add)})
 	wantRefusal(t, m.ask(m.one, board, KindOwnerAdd, add), Conflict)
 	admit := func(n byte) Receipt {
@@ -440,7 +449,8 @@ func TestRevokingTakesTokensAlong(t *testing.T) {
 		m.open(two, "x")
 		m.apply(m.l)
 		owner := identity.OwnerKey{1}.TokenID()
-		wantOK(t, []Receipt{m.ask(m.one, board, KindTokenCreate, TokenCreate{ID: "tok", Sealed: []byte("s"), Uses: 2, TTL: time.Hour.Milliseconds()}),
+		wantOK(t, []Receipt{m.ask(m.one, board, KindTokenCreate, TokenCreate{ID: "tok", Sealed: []byte("s"), Uses: 2,
+			TTL: time.Hour.Milliseconds()}),
 			m.ask(m.one, board, KindOwnerAdd, OwnerAdd{ID: owner, Sealed: []byte("s")})})
 		wantOK(t, []Receipt{by(m, two)})
 		m.view(func(tx *Tx) {

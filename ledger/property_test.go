@@ -38,7 +38,8 @@ func randomLog(t testing.TB, r *rand.Rand, batches int) []LogEntry {
 	flush()
 	ids[1] = session(t, l, ks[1])
 
-	kinds := []string{"note.put", "note.put", "note.put", "note.put", "note.refuse", "note.deny", "note.panic", "note.fail",
+	kinds := []string{"note.put", "note.put", "note.put", "note.put", "note.refuse", "note.deny", "note.panic",
+		"note.fail",
 		"note.count", "note.delete", "note.erase", "note.defer", "note.wipe"}
 	var sent [][]byte
 	for i := range batches {
@@ -58,7 +59,8 @@ func randomLog(t testing.TB, r *rand.Rand, batches int) []LogEntry {
 				ids[n], seqs[n], marks[n] = session(t, l, ks[n]), 1, 1
 				break
 			}
-			w.add(ks[n], ids[n], seqs[n], marks[n], w.user(KindTimeStep, TimeStep{To: w.now.Add(time.Duration(r.IntN(1000)) * time.Millisecond).UnixMilli()}))
+			w.add(ks[n], ids[n], seqs[n], marks[n],
+				w.user(KindTimeStep, TimeStep{To: w.now.Add(time.Duration(r.IntN(1000)) * time.Millisecond).UnixMilli()}))
 			seqs[n]++
 		default:
 			cmds := make([]Command, 1+r.IntN(6))

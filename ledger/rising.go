@@ -11,7 +11,8 @@ type rising struct{ tops map[string]string } // by what all keys of the table be
 // the table's name and a UUID of version 7.
 func risingTable[T ~string | ~[]byte](key T) (table T, ok bool) {
 	at := len(key) - 36
-	if at < 1 || key[at+14] != '7' || key[at-1] != '/' || key[at+8] != '-' || key[at+13] != '-' || key[at+18] != '-' || key[at+23] != '-' {
+	if at < 1 || key[at+14] != '7' || key[at-1] != '/' || key[at+8] != '-' || key[at+13] != '-' || key[at+18] != '-' ||
+		key[at+23] != '-' {
 		return table, false
 	}
 	table = tableOf(key)

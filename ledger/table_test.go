@@ -17,7 +17,10 @@ func TestATableKeepsItsIndexes(t *testing.T) {
 	sides := 0
 	books := NewTable[string, shelved]("book").
 		Beside(Indexed(byShelf, func(b *shelved) string { return b.Shelf })).
-		Beside(IndexedAs(byPlace, func(b *shelved, id string) (value, entry string) { return b.Shelf, Order(b.Place) + "." + id })).
+		Beside(IndexedAs(byPlace, func(b *shelved, id string) (value, entry string) {
+			return b.Shelf, Order(b.Place) +
+				"." + id
+		})).
 		Beside(func(*Tx, CompanyID, string, *shelved, *shelved) { sides++ })
 	tx := NewTx(emptyState{})
 	check := func(step, shelf string, ids, places []string) {

@@ -97,7 +97,8 @@ func applyTokenCreate(c *Context, p TokenCreate) (any, error) {
 		return nil, err
 	}
 	now := c.Now.UnixMilli()
-	t := Token{ID: p.ID, Sealed: p.Sealed, Uses: p.Uses, Created: now, Expires: now + p.TTL, CreatedBy: c.Cmd.Actor, Note: p.Note}
+	t := Token{ID: p.ID, Sealed: p.Sealed, Uses: p.Uses, Created: now, Expires: now + p.TTL, CreatedBy: c.Cmd.Actor,
+		Note: p.Note}
 	tokens.Put(c.Tx, t.ID, t)
 	c.Record(Change{Action: "token.created", EntityType: "token", EntityID: t.ID})
 	return t, nil
@@ -144,7 +145,8 @@ func putOwner(c *Context, p OwnerAdd) (any, error) {
 			return nil, err
 		}
 	}
-	t := Token{ID: p.ID, Sealed: p.Sealed, Used: old.Used, Created: c.Now.UnixMilli(), CreatedBy: c.Cmd.Actor, Note: p.Note, Owner: true}
+	t := Token{ID: p.ID, Sealed: p.Sealed, Used: old.Used, Created: c.Now.UnixMilli(), CreatedBy: c.Cmd.Actor,
+		Note: p.Note, Owner: true}
 	tokens.Put(c.Tx, t.ID, t)
 	c.Record(Change{Action: "owner.added", EntityType: "token", EntityID: t.ID})
 	return t, nil

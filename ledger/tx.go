@@ -68,7 +68,8 @@ func tableOf[T ~string | ~[]byte](key T) T {
 // written returns the written keys in [from, to), sorted; a nil to is the end.
 func (t *Tx) written(from, to []byte) (out []string) {
 	table := tableOf(string(from))
-	if len(t.writes) < indexFrom || strings.Count(table, "/") < 3 || to == nil || string(to) > string(PrefixEnd([]byte(table))) {
+	if len(t.writes) < indexFrom || strings.Count(table, "/") < 3 || to == nil ||
+		string(to) > string(PrefixEnd([]byte(table))) {
 		for k := range t.writes {
 			if k >= string(from) && (to == nil || k < string(to)) {
 				out = append(out, k)

@@ -202,7 +202,8 @@ func (c *verifier) bodies(rec *record) error {
 func (c *verifier) keyOf(b *Batch) (ed25519.PublicKey, error) {
 	if isEpoch(b) && b.Bodies[0] != nil {
 		var p EpochFound
-		if Unmarshal(b.Commands[0].Payload, &p) == nil && len(p.Founder.Key) == ed25519.PublicKeySize && identity.NodeIDOf(p.Founder.Key) == b.Origin {
+		if Unmarshal(b.Commands[0].Payload, &p) == nil && len(p.Founder.Key) == ed25519.PublicKeySize &&
+			identity.NodeIDOf(p.Founder.Key) == b.Origin {
 			return p.Founder.Key, nil
 		}
 	}

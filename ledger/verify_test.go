@@ -42,7 +42,8 @@ func TestEveryFlippedByteIsFound(t *testing.T) {
 			continue
 		}
 		for i := 0; i < len(v); i += each {
-			if key == string(positionKey) && i >= 9+8+32+8+32 && i < 9+8+32+8+32+8+32 || key == string(positionKey) && i >= 1 && i < 9 {
+			if key == string(positionKey) && i >= 9+8+32+8+32 && i < 9+8+32+8+32+8+32 || key == string(positionKey) &&
+				i >= 1 && i < 9 {
 				continue // applied index, time and digest are not of the chain
 			}
 			bad := []byte(v)
@@ -136,7 +137,8 @@ func TestErasedPayloadsLeaveTheChainValid(t *testing.T) {
 		t.Errorf("signature after erasing: %v", err)
 	}
 	// A command in the batch that is just applied, by its salt; the others stay.
-	w.add(k, s, 4, 4, w.note("note.put", "c", "kept"), w.note("note.eraseSelf", "", "another secret of ada"), w.note("note.put", "d", "kept too"))
+	w.add(k, s, 4, 4, w.note("note.put", "c", "kept"), w.note("note.eraseSelf", "", "another secret of ada"),
+		w.note("note.put", "d", "kept too"))
 	wantOK(t, w.apply(l))
 	if v, err = l.Verify(t.Context(), nil); err != nil || v.Erased != 2 {
 		t.Fatalf("Verify = %+v, %v; want two erased", v, err)

@@ -25,17 +25,22 @@ func BenchmarkOverhead(b *testing.B) {
 		_, _ = io.WriteString(w, chatStream)
 	}))
 	defer up.Close()
-	g, err := New(Config{View: func(func(*ledger.Tx) error) error { return nil }, Holds: func() bool { return true }, Self: "n1",
+	g, err := New(Config{View: func(func(*ledger.Tx) error) error { return nil },
+		Holds: func() bool { return true }, Self: "n1",
 		Purse: &till{left: core.MaxMoney / 2, uses: map[string][]money.SpendUse{}}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer g.Close()
-	s := scene{run: entity.Run{ID: "run"}, providers: []money.ModelProvider{provider(money.ModelCompatible, "up", up.URL)}, companys: []money.ModelPrice{{Model: "*", Input: 1e6, Output: 1e6}}}
+	s := scene{run: entity.Run{ID: "run"}, providers: []money.ModelProvider{provider(money.ModelCompatible, "up", up.URL)},
+		companys: []money.ModelPrice{{Model: "*", Input: 1e6, Output: 1e6}}}
 	s.providers[0].Sealed = "" // it has no key
 	g.look = func(Caller) (scene, error) { return s, nil }
 	g.may = func(Caller) error { return nil }
-	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.Serve(w, r, Caller{"acme", "ada", "run"}) }))
+	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.Serve(w, r,
+			Caller{"acme", "ada", "run"})
+	}))
 	defer gate.Close()
 	body := strings.Replace(askStream, `"hi"`, `"`+strings.Repeat("some words ", 400)+`"`, 1)
 	client := &http.Client{}

@@ -77,7 +77,8 @@ func vectorsOf(body []byte, want int) ([][]float32, error) {
 	}
 	out := make([][]float32, want)
 	for _, d := range in.Data {
-		if d.Index < 0 || d.Index >= want || out[d.Index] != nil || len(d.Embedding) == 0 || len(d.Embedding) != len(in.Data[0].Embedding) {
+		if d.Index < 0 || d.Index >= want || out[d.Index] != nil || len(d.Embedding) == 0 ||
+			len(d.Embedding) != len(in.Data[0].Embedding) {
 			return nil, garbage
 		}
 		out[d.Index] = d.Embedding

@@ -13,7 +13,8 @@ import (
 // FuzzStream: any bytes end in io.EOF or an error, events never contain more than the input, and
 // an encoded event is read back.
 func FuzzStream(f *testing.F) {
-	for _, s := range []string{chatStream, messagesStream, ": ping\n\n", "data: a\ndata: b\r\n\r\n", "\xef\xbb\xbfdata:x\n\n", "data", "event: e\n\n\n\n", ""} {
+	for _, s := range []string{chatStream, messagesStream, ": ping\n\n", "data: a\ndata: b\r\n\r\n",
+		"\xef\xbb\xbfdata:x\n\n", "data", "event: e\n\n\n\n", ""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -50,7 +51,8 @@ var hearers = []dialect{chat, messages, responses, generate}
 // FuzzHearing: no upstream can make the gateway panic, count a negative usage, or send a client
 // invalid JSON.
 func FuzzHearing(f *testing.F) {
-	for _, s := range []string{chatStream, chatTools, messagesStream, googleStream, `{"choices":[{"message":{"tool_calls":[{"index":-7,"function":{"name":"x","arguments":"{"}}]}}]}`} {
+	for _, s := range []string{chatStream, chatTools, messagesStream, googleStream,
+		`{"choices":[{"message":{"tool_calls":[{"index":-7,"function":{"name":"x","arguments":"{"}}]}}]}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -97,7 +99,8 @@ func FuzzHearing(f *testing.F) {
 // FuzzRequest: any request is refused, or has a positive bound and is encoded as JSON for every
 // upstream with the granted bound.
 func FuzzRequest(f *testing.F) {
-	for _, s := range []string{ask, askStream, `{"model":"m","input":[{"type":"custom_tool_call","call_id":"a","name":"b","input":"c"}],"tools":[{"type":"custom","name":"b"}]}`,
+	for _, s := range []string{ask, askStream,
+		`{"model":"m","input":[{"type":"custom_tool_call","call_id":"a","name":"b","input":"c"}],"tools":[{"type":"custom","name":"b"}]}`,
 		`{"model":"m","messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"u"}}]}],"max_tokens":3,"thinking":{"type":"enabled","budget_tokens":2}}`} {
 		f.Add([]byte(s))
 	}
@@ -161,7 +164,8 @@ func TestCustomToolsTravelAsFunctions(t *testing.T) {
 	}
 	tell := newTelling(responses, r, false)
 	out := string(tell.begin())
-	for _, d := range []delta{{kind: callDelta, id: "c", name: "patch"}, {kind: argsDelta, text: `{"inp`}, {kind: argsDelta, text: `ut":"*** Begin"}`}, {kind: stopDelta, stop: stopTools}} {
+	for _, d := range []delta{{kind: callDelta, id: "c", name: "patch"}, {kind: argsDelta, text: `{"inp`},
+		{kind: argsDelta, text: `ut":"*** Begin"}`}, {kind: stopDelta, stop: stopTools}} {
 		out += string(tell.delta(d))
 	}
 	out += string(tell.end(usage{}))

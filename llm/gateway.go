@@ -101,7 +101,8 @@ func New(conf Config) (*Gateway, error) {
 			Transport: &http.Transport{
 				DialContext:         (&net.Dialer{Timeout: dialWait, KeepAlive: 30 * time.Second}).DialContext,
 				TLSHandshakeTimeout: dialWait, ForceAttemptHTTP2: true, DisableCompression: true,
-				MaxIdleConns: maxCalls, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxError,
+				MaxIdleConns: maxCalls, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
+				MaxResponseHeaderBytes: maxError,
 			},
 			// A redirect target would be sent the key.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -274,7 +275,8 @@ type call struct {
 
 // serveCall serves one model request. shape completes its body where the dialect has parts of
 // the request in the path.
-func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, d dialect, shape func([]byte) ([]byte, *refusal)) {
+func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, d dialect,
+	shape func([]byte) ([]byte, *refusal)) {
 	select {
 	case g.slots <- struct{}{}:
 		defer func() { <-g.slots }()
@@ -381,19 +383,22 @@ func (c *call) ask(t target) (next bool, err error) {
 	}
 	price, ok := priceOf(t.p, t.model, c.scene.companys, c.scene.everyone)
 	if !ok {
-		return true, refuse(402, "no_price", "The price of the model %s of %s is not known; the board sets it with: selvage model price set", t.model, t.p.Name)
+		return true, refuse(402, "no_price",
+			"The price of the model %s of %s is not known; the board sets it with: selvage model price set", t.model, t.p.Name)
 	}
 	key, err := c.g.keyOf(c.ctx, t.p, c.scene.run)
 	if err != nil {
 		c.g.log.Warn("key of an upstream", "upstream", t.p.Name, "error", err)
-		return true, refuse(503, "no_key", "The upstream %s can not be asked from this node: its key is not to be had here", t.p.Name)
+		return true, refuse(503, "no_key",
+			"The upstream %s can not be asked from this node: its key is not to be had here", t.p.Name)
 	}
 	if c.g.conf.Purse == nil {
 		return false, refuse(503, "no_purse", "This node has nothing to pay with")
 	}
 	in := worstInput(c.plan.input, price, c.plan.long)
-	ask := money.SpendAsk{Company: c.who.Company, Agent: c.who.Agent, Run: c.who.Run, Issue: c.scene.issue, Project: c.scene.project,
-		Goal: c.scene.goal, BillingCode: c.scene.code, Want: in.Plus(times(c.plan.max*c.plan.choices, price.Output)),
+	ask := money.SpendAsk{Company: c.who.Company, Agent: c.who.Agent, Run: c.who.Run, Issue: c.scene.issue,
+		Project: c.scene.project,
+		Goal:    c.scene.goal, BillingCode: c.scene.code, Want: in.Plus(times(c.plan.max*c.plan.choices, price.Output)),
 		Least: in.Plus(times(c.plan.least*c.plan.choices, price.Output)), Provider: string(t.p.Kind), Model: t.model}
 	grant, err := c.g.conf.Purse.Reserve(c.ctx, ask)
 	if err != nil {
@@ -422,7 +427,8 @@ func (c *call) ask(t target) (next bool, err error) {
 	sent, err := c.exchange(t, up, key, grant, m)
 	if sent {
 		u := m.settled(c.plan.input, hidesThinking(t.p, t.model))
-		use.Unsent, use.InputTokens, use.CachedInputTokens, use.OutputTokens = false, u.input+u.cacheWrite+u.long, u.cacheRead, u.output
+		use.Unsent, use.InputTokens, use.CachedInputTokens, use.OutputTokens = false, u.input+u.cacheWrite+u.long,
+			u.cacheRead, u.output
 		use.Cost = m.charge(u, t.p, price)
 	}
 	switch r, ok := errors.AsType[*refusal](err); {

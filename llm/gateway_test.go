@@ -95,7 +95,10 @@ func TestAStreamPassesThroughAndIsSettledByItsUsage(t *testing.T) {
 	if status != 200 {
 		t.Fatal(status, out)
 	}
-	want := strings.Replace(chatStream, chatStream[strings.Index(chatStream, `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],`):strings.Index(chatStream, "data: [DONE]")], "", 1)
+	want := strings.Replace(chatStream,
+		chatStream[strings.Index(chatStream,
+			`data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],`):strings.Index(chatStream,
+			"data: [DONE]")], "", 1)
 	if out != want {
 		t.Errorf("got\n%s\nwant\n%s", out, want)
 	}
@@ -104,11 +107,13 @@ func TestAStreamPassesThroughAndIsSettledByItsUsage(t *testing.T) {
 		t.Errorf("authorization %q", got)
 	}
 	use := b.use(0)
-	if use.InputTokens != 5 || use.CachedInputTokens != 4 || use.OutputTokens != 2 || use.Cost != cents(5, 4, 2) || use.Provider != "openai_compatible" || use.Biller != "up" || use.Model != "m" {
+	if use.InputTokens != 5 || use.CachedInputTokens != 4 || use.OutputTokens != 2 || use.Cost != cents(5, 4, 2) ||
+		use.Provider != "openai_compatible" || use.Biller != "up" || use.Model != "m" {
 		t.Errorf("settled by %+v", use)
 	}
 	a := b.till.asks[0]
-	if a.Company != "acme" || a.Agent != "ada" || a.Run != "run" || a.Issue != "issue" || a.BillingCode != "R&D" || a.Want != cents(int64(len(askStream))+frameTokens, 0, 100) || a.Least > a.Want {
+	if a.Company != "acme" || a.Agent != "ada" || a.Run != "run" || a.Issue != "issue" || a.BillingCode != "R&D" ||
+		a.Want != cents(int64(len(askStream))+frameTokens, 0, 100) || a.Least > a.Want {
 		t.Errorf("asked for %+v", a)
 	}
 	if _, out = b.post(chatPath, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}`); out != chatStream {
@@ -132,29 +137,40 @@ func TestEveryDialectIsServedByEveryUpstream(t *testing.T) {
 		got, events  []string // what the client reads
 	}{
 		"chat by messages": {money.ModelAnthropic, chatPath, chatAsk, messagesOnce, messagesStream,
-			[]string{`"system":"Be brief"`, `"type":"tool_result"`, `"tool_use_id":"t0"`, `"input_schema":{"type":"object"}`, `"media_type":"image/png"`, `"max_tokens":100`},
+			[]string{`"system":"Be brief"`, `"type":"tool_result"`, `"tool_use_id":"t0"`, `"input_schema":{"type":"object"}`,
+				`"media_type":"image/png"`, `"max_tokens":100`},
 			[]string{`"content":"Hello"`, `"arguments":"{\"dir\":\"/\"}"`, `"finish_reason":"tool_calls"`, `"total_tokens":11`},
-			[]string{`"content":"Hello"`, `"id":"toolu_1"`, `"arguments":"{\"dir\":\"/\"}"`, `"finish_reason":"tool_calls"`, "data: [DONE]\n\n"}},
+			[]string{`"content":"Hello"`, `"id":"toolu_1"`, `"arguments":"{\"dir\":\"/\"}"`, `"finish_reason":"tool_calls"`,
+				"data: [DONE]\n\n"}},
 		"messages by chat": {money.ModelLlamaCpp, messagesPath, messagesAsk, chatOnce, chatTools,
-			[]string{`{"content":"Be brief","role":"system"}`, `"tool_call_id":"t0"`, `"url":"data:image/png;base64,AAAA"`, `"parameters":{"type":"object"}`, `"max_tokens":100`},
-			[]string{`"type":"message"`, `"text":"Hello"`, `"input":{"dir":"/"}`, `"stop_reason":"tool_use"`, `"input_tokens":9`},
-			[]string{"event: message_start\n", `"type":"tool_use"`, `"name":"ls"`, `"partial_json":"{\"dir\":"`, `"stop_reason":"tool_use"`, `"output_tokens":12`, "event: message_stop\n"}},
+			[]string{`{"content":"Be brief","role":"system"}`, `"tool_call_id":"t0"`, `"url":"data:image/png;base64,AAAA"`,
+				`"parameters":{"type":"object"}`, `"max_tokens":100`},
+			[]string{`"type":"message"`, `"text":"Hello"`, `"input":{"dir":"/"}`, `"stop_reason":"tool_use"`,
+				`"input_tokens":9`},
+			[]string{"event: message_start\n", `"type":"tool_use"`, `"name":"ls"`, `"partial_json":"{\"dir\":"`,
+				`"stop_reason":"tool_use"`, `"output_tokens":12`, "event: message_stop\n"}},
 		"responses by chat": {money.ModelLlamaCpp, "/v1/responses", responsesAsk, chatOnce, chatTools,
-			[]string{`{"content":"Be brief","role":"system"}`, `"tool_call_id":"t0"`, `"url":"data:image/png;base64,AAAA"`, `"max_tokens":100`},
-			[]string{`"object":"response"`, `"status":"completed"`, `"text":"Hello"`, `"type":"function_call"`, `"call_id":"call_1"`, `"total_tokens":11`},
-			[]string{"event: response.created\n", "event: response.output_item.added\n", "event: response.function_call_arguments.delta\n", "event: response.output_item.done\n",
+			[]string{`{"content":"Be brief","role":"system"}`, `"tool_call_id":"t0"`, `"url":"data:image/png;base64,AAAA"`,
+				`"max_tokens":100`},
+			[]string{`"object":"response"`, `"status":"completed"`, `"text":"Hello"`, `"type":"function_call"`,
+				`"call_id":"call_1"`, `"total_tokens":11`},
+			[]string{"event: response.created\n", "event: response.output_item.added\n",
+				"event: response.function_call_arguments.delta\n", "event: response.output_item.done\n",
 				`"arguments":"{\"dir\":\"/tmp\"}"`, "event: response.completed\n", `"output_tokens":12`}},
 		"responses by messages": {money.ModelAnthropic, "/v1/responses", responsesAsk, messagesOnce, messagesStream,
 			[]string{`"system":"Be brief"`, `"type":"tool_result"`, `"max_tokens":100`},
 			[]string{`"text":"Hello"`, `"type":"function_call"`, `"call_id":"toolu_1"`},
-			[]string{"event: response.output_text.delta\n", `"delta":"Hello"`, `"call_id":"toolu_1"`, "event: response.completed\n"}},
+			[]string{"event: response.output_text.delta\n", `"delta":"Hello"`, `"call_id":"toolu_1"`,
+				"event: response.completed\n"}},
 		"messages by messages": {money.ModelAnthropic, messagesPath + "?beta=true", messagesAsk, messagesOnce, messagesStream,
 			[]string{`"cache_control"`, `"max_tokens":100`}, []string{messagesOnce}, []string{messagesStream}},
-		"chat by chat": {money.ModelOpenAI, chatPath, chatAsk, chatOnce, chatTools, []string{`"max_completion_tokens":100`}, []string{chatOnce}, []string{`"finish_reason":"tool_calls"`}},
+		"chat by chat": {money.ModelOpenAI, chatPath, chatAsk, chatOnce, chatTools, []string{`"max_completion_tokens":100`},
+			[]string{chatOnce}, []string{`"finish_reason":"tool_calls"`}},
 		"responses by responses": {money.ModelOpenAI, "/v1/responses", responsesAsk,
 			`{"id":"r","object":"response","output":[],"usage":{"input_tokens":9,"output_tokens":2,"input_tokens_details":{"cached_tokens":0}}}`,
 			"event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\nevent: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":25,\"output_tokens\":15}}}\n\n",
-			[]string{`"max_output_tokens":100`, `"store":false`}, []string{`"object":"response"`}, []string{"event: response.completed\n"}},
+			[]string{`"max_output_tokens":100`, `"store":false`}, []string{`"object":"response"`},
+			[]string{"event: response.completed\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -307,7 +323,8 @@ func TestRefusalsOfUpstreams(t *testing.T) {
 		upstream, status int
 		text             string
 	}{
-		{400, 400, "too long"}, {401, 502, "upstream_refused"}, {403, 502, "upstream_refused"}, {404, 404, "model_not_found"}, {413, 413, "too long"},
+		{400, 400, "too long"}, {401, 502, "upstream_refused"}, {403, 502, "upstream_refused"}, {404, 404, "model_not_found"},
+		{413, 413, "too long"},
 		{302, 502, "upstream_error"}, {418, 502, "upstream_error"},
 	} {
 		u := newUpstream(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
@@ -334,7 +351,8 @@ func TestRefusalsOfUpstreams(t *testing.T) {
 func TestAnswersThatBreakOffAreSettledByWhatWasStreamed(t *testing.T) {
 	t.Parallel()
 	bound := int64(len(askStream)) + frameTokens
-	half := chatStream[:strings.Index(chatStream, `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},`)]
+	half := chatStream[:strings.Index(chatStream,
+		`data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},`)]
 	for name, c := range map[string]struct {
 		answer func(int, http.ResponseWriter, *http.Request)
 		kind   money.ModelKind
@@ -344,18 +362,22 @@ func TestAnswersThatBreakOffAreSettledByWhatWasStreamed(t *testing.T) {
 		in     int64
 		out    int64
 	}{
-		"a half stream":                       {sse(half), money.ModelCompatible, "m", 200, "upstream_broke_off", bound, 5},
-		"a half stream that hid its thinking": {sse(half), money.ModelCompatible, "o3-x", 200, "upstream_broke_off", bound + 3, 100},
+		"a half stream": {sse(half), money.ModelCompatible, "m", 200, "upstream_broke_off", bound, 5},
+		"a half stream that hid its thinking": {sse(half), money.ModelCompatible, "o3-x", 200, "upstream_broke_off",
+			bound + 3, 100},
 		"a stream that stands still": {func(_ int, w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, half)
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}, money.ModelCompatible, "m", 200, "upstream_stalled", bound, 5},
-		"garbage in the middle":  {sse(half + "data: {\"choi\n\n"), money.ModelCompatible, "m", 200, "no answer", bound, 5},
-		"garbage":                {sse("<html>it works</html>"), money.ModelCompatible, "m", 502, "upstream_broke_off", bound, 0},
-		"no JSON":                {sse("data: hello\n\n"), money.ModelCompatible, "m", 502, "upstream_garbage", bound, 0},
-		"half of messages":       {sse(messagesStream[:strings.Index(messagesStream, "event: message_delta")]), money.ModelAnthropic, "m", 200, "upstream_broke_off", 28, 18},
-		"an error in the middle": {sse(half + "data: {\"error\":{\"message\":\"out of memory " + canary + "\"}}\n\n"), money.ModelCompatible, "m", 200, "out of memory", bound, 5},
+		"garbage in the middle": {sse(half + "data: {\"choi\n\n"), money.ModelCompatible, "m", 200, "no answer", bound, 5},
+		"garbage": {sse("<html>it works</html>"), money.ModelCompatible, "m", 502,
+			"upstream_broke_off", bound, 0},
+		"no JSON": {sse("data: hello\n\n"), money.ModelCompatible, "m", 502, "upstream_garbage", bound, 0},
+		"half of messages": {sse(messagesStream[:strings.Index(messagesStream, "event: message_delta")]),
+			money.ModelAnthropic, "m", 200, "upstream_broke_off", 28, 18},
+		"an error in the middle": {sse(half + "data: {\"error\":{\"message\":\"out of memory " + canary + "\"}}\n\n"),
+			money.ModelCompatible, "m", 200, "out of memory", bound, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -387,13 +409,17 @@ func TestAnswersThatBreakOffAreSettledByWhatWasStreamed(t *testing.T) {
 func TestLiesAboutUsage(t *testing.T) {
 	t.Parallel()
 	lie := func(usage string) string {
-		return `{"object":"chat.completion","choices":[{"index":0,"message":{"content":"` + strings.Repeat("word ", 100) + `"},"finish_reason":"stop"}],"usage":` + usage + `}`
+		return `{"object":"chat.completion","choices":[{"index":0,"message":{"content":"` + strings.Repeat("word ", 100) +
+			`"},"finish_reason":"stop"}],"usage":` + usage + `}`
 	}
 	for usage, want := range map[string]struct{ in, out int64 }{
 		`null`: {int64(len(ask)) + frameTokens, 100},
-		`{"prompt_tokens":-5,"completion_tokens":-1,"total_tokens":0}`:                            {int64(len(ask)) + frameTokens, 100},
-		`{"prompt_tokens":3,"completion_tokens":90000000000000,"total_tokens":9}`:                 {int64(len(ask)) + frameTokens, 100},
-		`{"prompt_tokens":3,"completion_tokens":20,"total_tokens":5000}`:                          {3, 4997}, // thinking in the total only
+		`{"prompt_tokens":-5,"completion_tokens":-1,"total_tokens":0}`: {int64(len(ask)) +
+			frameTokens, 100},
+		`{"prompt_tokens":3,"completion_tokens":90000000000000,"total_tokens":9}`: {int64(len(ask)) +
+			frameTokens, 100},
+		`{"prompt_tokens":3,"completion_tokens":20,"total_tokens":5000}`: {3,
+			4997}, // thinking in the total only
 		`{"prompt_tokens":3,"completion_tokens":99,"total_tokens":102}`:                           {3, 99},
 		`{"prompt_tokens":3,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":900}}`: {0, 2},
 	} {
@@ -523,7 +549,8 @@ func TestRequestsThatCanNotBePaidForAreRefused(t *testing.T) {
 		{chatPath, `{"model":"m","n":99}`, "n:"},
 		{chatPath, `{"model":"m","modalities":["audio"]}`, "modalities"},
 		{chatPath, `{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}`, "fetches"},
-		{chatPath, `{"model":"m","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"x"}}]}]}`, "paid for"},
+		{chatPath, `{"model":"m","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"x"}}]}]}`,
+			"paid for"},
 		{"/v1/responses", `{"model":"m","previous_response_id":"r"}`, "previous_response_id"},
 		{"/v1/responses", `{"model":"m","input":"x","background":true}`, "background"},
 		{"/v1/nothing", `{}`, "not_found"},
@@ -573,14 +600,16 @@ func TestWaitsBetweenAttemptsDiffer(t *testing.T) {
 
 func TestEmbeddings(t *testing.T) {
 	t.Parallel()
-	u := newUpstream(t, replay("application/json", `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.1]}],"model":"e","usage":{"prompt_tokens":5,"total_tokens":5}}`))
+	u := newUpstream(t, replay("application/json",
+		`{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.1]}],"model":"e","usage":{"prompt_tokens":5,"total_tokens":5}}`))
 	b := newBench(t, provider(money.ModelAnthropic, "claude", u.URL), provider(money.ModelOllama, "box", u.URL))
 	status, out := b.post("/v1/embeddings", `{"model":"e","input":"hello"}`)
 	if status != 200 {
 		t.Fatal(status, out)
 	}
 	wantText(t, out, `"embedding":[0.1]`)
-	if use := b.use(0); use.InputTokens != 5 || use.OutputTokens != 0 || use.Biller != "box" || u.paths[0] != "/embeddings" {
+	if use := b.use(0); use.InputTokens != 5 || use.OutputTokens != 0 || use.Biller != "box" ||
+		u.paths[0] != "/embeddings" {
 		t.Errorf("settled by %+v at %s", use, u.paths[0])
 	}
 }
@@ -589,11 +618,13 @@ func TestTokensAreCountedWithoutMoney(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, replay("application/json", `{"input_tokens":14}`))
 	b := newBench(t, provider(money.ModelAnthropic, "claude", u.URL))
-	if status, out := b.post(messagesPath+"/count_tokens", `{"model":"m","messages":[]}`); status != 200 || out != `{"input_tokens":14}` {
+	if status, out := b.post(messagesPath+"/count_tokens", `{"model":"m","messages":[]}`); status != 200 ||
+		out != `{"input_tokens":14}` {
 		t.Error(status, out)
 	}
 	b.scene.providers[0].Kind = money.ModelOllama
-	if status, out := b.post(messagesPath+"/count_tokens", `{"model":"m","messages":[]}`); status != 200 || out != `{"input_tokens":7}` {
+	if status, out := b.post(messagesPath+"/count_tokens", `{"model":"m","messages":[]}`); status != 200 ||
+		out != `{"input_tokens":7}` {
 		t.Error(status, out)
 	}
 	if len(b.till.asks) != 0 {
@@ -616,8 +647,10 @@ func TestRouting(t *testing.T) {
 	off := named("off", money.ModelOpenAI, -9)
 	off.Disabled = true
 	providers := []money.ModelProvider{
-		named("claude", money.ModelAnthropic, 0), named("openai", money.ModelOpenAI, 0), named("router", money.ModelOpenRouter, 0),
-		named("box", money.ModelOllama, 0), named("cheap", money.ModelCompatible, 5, "tier/cheap=small-1", "gpt-4o-mini"), named("cheaper", money.ModelCompatible, 1, "tier/cheap=tiny"),
+		named("claude", money.ModelAnthropic, 0), named("openai", money.ModelOpenAI, 0),
+		named("router", money.ModelOpenRouter, 0),
+		named("box", money.ModelOllama, 0), named("cheap", money.ModelCompatible, 5, "tier/cheap=small-1", "gpt-4o-mini"),
+		named("cheaper", money.ModelCompatible, 1, "tier/cheap=tiny"),
 		named("cpp", money.ModelLlamaCpp, 0, "local/gemma=gemma-3"), gpu, off,
 	}
 	for name, want := range map[string]string{
@@ -640,7 +673,8 @@ func TestRouting(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, g, want)
 		}
 	}
-	if got := (scene{providers: providers, labels: []string{"gpu=yes"}}).targetsOf("qwen3"); len(got) != 2 || got[0].p.Name != "gpu" {
+	if got := (scene{providers: providers, labels: []string{"gpu=yes"}}).targetsOf("qwen3"); len(got) != 2 ||
+		got[0].p.Name != "gpu" {
 		t.Errorf("on a node with a GPU: %v", got)
 	}
 }
@@ -653,7 +687,8 @@ func TestAPriceThatChangesMeanwhile(t *testing.T) {
 	tenfold := func() {
 		s := *scenes.Load()
 		p := dear("*")
-		s.companys = []money.ModelPrice{{Model: "*", Input: 10 * p.Input, Output: 10 * p.Output, CacheRead: 10 * p.CacheRead, CacheWrite: 10 * p.CacheWrite}}
+		s.companys = []money.ModelPrice{{Model: "*", Input: 10 * p.Input, Output: 10 * p.Output, CacheRead: 10 * p.CacheRead,
+			CacheWrite: 10 * p.CacheWrite}}
 		scenes.Store(&s)
 	}
 	for name, c := range map[string]struct {
@@ -661,7 +696,9 @@ func TestAPriceThatChangesMeanwhile(t *testing.T) {
 		least, most core.Money // of the first call
 	}{
 		"to its end": {chatStream, cents(5, 4, 2), cents(5, 4, 2)},
-		"broken off": {chatStream[:strings.Index(chatStream, `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{}`)], 1, cents(3000, 0, 100)},
+		"broken off": {chatStream[:strings.Index(chatStream,
+			`data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{}`)], 1,
+			cents(3000, 0, 100)},
 	} {
 		u := newUpstream(t, func(n int, w http.ResponseWriter, r *http.Request) {
 			tenfold()
@@ -682,8 +719,10 @@ func TestAPriceThatChangesMeanwhile(t *testing.T) {
 func TestPrices(t *testing.T) {
 	t.Parallel()
 	p := money.ModelProvider{Name: "up", Kind: money.ModelOpenAI}
-	ours, all := []money.ModelPrice{{Model: "gpt-*", Input: 1}, {Model: "up/gpt-4o", Input: 2}}, []money.ModelPrice{{Model: "gpt-4o", Input: 3}, {Model: "o3", Input: 4}}
-	for model, want := range map[string]int64{"gpt-4o": 2, "gpt-9": 1, "o3": 4, "gpt-5": 1, "o4-mini": 110_000_000, "o4-mini-2025-04-16": 110_000_000, "o4-mini-max": -1, "x": -1} {
+	ours, all := []money.ModelPrice{{Model: "gpt-*", Input: 1}, {Model: "up/gpt-4o", Input: 2}},
+		[]money.ModelPrice{{Model: "gpt-4o", Input: 3}, {Model: "o3", Input: 4}}
+	for model, want := range map[string]int64{"gpt-4o": 2, "gpt-9": 1, "o3": 4, "gpt-5": 1, "o4-mini": 110_000_000,
+		"o4-mini-2025-04-16": 110_000_000, "o4-mini-max": -1, "x": -1} {
 		got, ok := priceOf(p, model, ours, all)
 		if ok != (want >= 0) || ok && got.Input != want {
 			t.Errorf("%s: %+v %t, want %d", model, got, ok, want)
@@ -708,10 +747,13 @@ func TestPrices(t *testing.T) {
 
 func TestOnlyWhatRunsAtTheClientAndCostsNothingMoreIsHandedOn(t *testing.T) {
 	t.Parallel()
-	u := newUpstream(t, replay("application/json", `{"type":"message","content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`))
+	u := newUpstream(t, replay("application/json",
+		`{"type":"message","content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`))
 	b := newBench(t, provider(money.ModelAnthropic, "up", u.URL))
-	status, out := b.post(messagesPath+"?beta=true", `{"model":"m","max_tokens":5,"speed":"fast","service_tier":"auto","mcp_servers":[{}],"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"}]}`,
-		"anthropic-beta", "claude-code-20250219,context-1m-2025-08-07,fine-grained-tool-streaming-2025-05-14", "x-api-key", "pcp_run_token")
+	status, out := b.post(messagesPath+"?beta=true",
+		`{"model":"m","max_tokens":5,"speed":"fast","service_tier":"auto","mcp_servers":[{}],"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"}]}`,
+		"anthropic-beta", "claude-code-20250219,context-1m-2025-08-07,fine-grained-tool-streaming-2025-05-14", "x-api-key",
+		"pcp_run_token")
 	if status != 200 {
 		t.Fatal(status, out)
 	}
@@ -722,7 +764,8 @@ func TestOnlyWhatRunsAtTheClientAndCostsNothingMoreIsHandedOn(t *testing.T) {
 	}
 	wantText(t, u.body(0), "bash_20250124")
 	h := u.heads[0]
-	if h.Get("anthropic-beta") != "claude-code-20250219,fine-grained-tool-streaming-2025-05-14" || h.Get("x-api-key") != canary || h.Get("anthropic-version") == "" || h.Get("Authorization") != "" {
+	if h.Get("anthropic-beta") != "claude-code-20250219,fine-grained-tool-streaming-2025-05-14" ||
+		h.Get("x-api-key") != canary || h.Get("anthropic-version") == "" || h.Get("Authorization") != "" {
 		t.Errorf("headers %v", h)
 	}
 }
@@ -730,7 +773,8 @@ func TestOnlyWhatRunsAtTheClientAndCostsNothingMoreIsHandedOn(t *testing.T) {
 func TestRefusalsOfTheMesh(t *testing.T) {
 	t.Parallel()
 	r := ledger.Refuse(ledger.Conflict, nil, "no").(*ledger.Refusal)
-	for code, want := range map[string]int{"budget_exceeded": 402, "budget_paused": 402, "": 402, "run_not_running": 403, "agent_stopped": 403} {
+	for code, want := range map[string]int{"budget_exceeded": 402, "budget_paused": 402, "": 402, "run_not_running": 403,
+		"agent_stopped": 403} {
 		r.ErrCode = code
 		if got := asRefusal(r); got.status != want {
 			t.Errorf("%q: %d, want %d", code, got.status, want)
@@ -760,10 +804,13 @@ func TestANodeWithoutDataKeyHasNoKeys(t *testing.T) {
 func TestEmbeddingOutsideOfRuns(t *testing.T) {
 	t.Parallel()
 	two := `{"data":[{"index":1,"embedding":[0.5,1]},{"index":0,"embedding":[2,0]}],"usage":{"prompt_tokens":7}}`
-	answers := []string{two, `{"data":[{"index":0,"embedding":[1]}]}`, `{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`, `{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}`, ""}
+	answers := []string{two, `{"data":[{"index":0,"embedding":[1]}]}`,
+		`{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`,
+		`{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}`, ""}
 	u := newUpstream(t, func(n int, w http.ResponseWriter, _ *http.Request) {
 		if answers[n] == "" {
-			http.Error(w, `{"error":{"message":"input is too large to process"}}`, http.StatusInternalServerError) // as llama.cpp has it
+			http.Error(w, `{"error":{"message":"input is too large to process"}}`,
+				http.StatusInternalServerError) // as llama.cpp has it
 			return
 		}
 		io.WriteString(w, answers[n])
@@ -777,7 +824,8 @@ func TestEmbeddingOutsideOfRuns(t *testing.T) {
 	if err != nil || fmt.Sprint(got) != "[[2 0] [0.5 1]]" {
 		t.Fatal(got, err)
 	}
-	if use := b.use(0); use.InputTokens != 7 || use.Cost == 0 || b.till.asks[0].Agent != "ada" || b.till.asks[0].Run != "" {
+	if use := b.use(0); use.InputTokens != 7 || use.Cost == 0 || b.till.asks[0].Agent != "ada" ||
+		b.till.asks[0].Run != "" {
 		t.Errorf("settled by %+v for %+v", use, b.till.asks[0])
 	}
 	for range 3 {

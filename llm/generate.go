@@ -20,7 +20,8 @@ func (g *Gateway) serveGenerate(w http.ResponseWriter, r *http.Request, who Call
 		return
 	}
 	_, name, found := strings.Cut(strings.TrimPrefix(path, "/"), "/models")
-	if version := strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/models"+name); !found || version != "v1beta" && version != "v1" {
+	if version := strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/models"+name); !found || version != "v1beta" &&
+		version != "v1" {
 		writeRefusal(w, generate, refuse(404, "not_found", "The model gateway has no %s %s", r.Method, r.URL.Path))
 		return
 	}
@@ -187,7 +188,8 @@ func readGenerate(f fields) (*request, *refusal) {
 		ToolConfig generateToolConfig
 		Config     generateConfig
 	}
-	for name, into := range map[string]any{"contents": &in.Contents, "system_instruction": &in.System, "tools": &in.Tools, "tool_config": &in.ToolConfig,
+	for name, into := range map[string]any{"contents": &in.Contents, "system_instruction": &in.System, "tools": &in.Tools,
+		"tool_config":       &in.ToolConfig,
 		"generation_config": &in.Config, "stream": &r.stream, "model": &r.model} {
 		if _, err := f.get(name, into); err != nil {
 			return nil, err
@@ -417,7 +419,8 @@ func generateFinish(stop string) string {
 
 func generateCounts(u usage) object {
 	in := u.prompt()
-	return object{"promptTokenCount": in, "candidatesTokenCount": u.output, "totalTokenCount": in + u.output, "cachedContentTokenCount": u.cacheRead}
+	return object{"promptTokenCount": in, "candidatesTokenCount": u.output, "totalTokenCount": in + u.output,
+		"cachedContentTokenCount": u.cacheRead}
 }
 
 func (t *generateTeller) end(u usage) []byte {

@@ -30,12 +30,16 @@ func TestGoogleClientsAreServedByEveryUpstream(t *testing.T) {
 		sent, events []string
 	}{
 		"by chat": {money.ModelCompatible, chatOnce, chatTools,
-			[]string{`{"content":"Be brief","role":"system"}`, `"url":"data:image/png;base64,AAAA"`, `"arguments":"{\"dir\":\"a\"}"`, `"tool_call_id":"call_1"`, `"tool_call_id":"call_2"`,
+			[]string{`{"content":"Be brief","role":"system"}`, `"url":"data:image/png;base64,AAAA"`,
+				`"arguments":"{\"dir\":\"a\"}"`, `"tool_call_id":"call_1"`, `"tool_call_id":"call_2"`,
 				`"type":"object"`, `"type":"string"`, `"max_tokens":100`, `"temperature":0.5`, `"stop":["END"]`},
-			[]string{`"functionCall":{"args":{"dir":"/tmp"},"id":"call_1","name":"ls"}`, `"finishReason":"STOP"`, `"candidatesTokenCount":12`, `"promptTokenCount":50`}},
+			[]string{`"functionCall":{"args":{"dir":"/tmp"},"id":"call_1","name":"ls"}`, `"finishReason":"STOP"`,
+				`"candidatesTokenCount":12`, `"promptTokenCount":50`}},
 		"by messages": {money.ModelAnthropic, messagesOnce, messagesStream,
-			[]string{`"system":"Be brief"`, `"tool_use_id":"call_2"`, `"input_schema":{`, `"media_type":"image/png"`, `"max_tokens":100`, `"stop_sequences":["END"]`},
-			[]string{`"parts":[{"text":"Hello"}]`, `"functionCall":{"args":{"dir":"/"},"id":"toolu_1","name":"ls"}`, `"cachedContentTokenCount":7`, `"candidatesTokenCount":15`}},
+			[]string{`"system":"Be brief"`, `"tool_use_id":"call_2"`, `"input_schema":{`, `"media_type":"image/png"`,
+				`"max_tokens":100`, `"stop_sequences":["END"]`},
+			[]string{`"parts":[{"text":"Hello"}]`, `"functionCall":{"args":{"dir":"/"},"id":"toolu_1","name":"ls"}`,
+				`"cachedContentTokenCount":7`, `"candidatesTokenCount":15`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +63,8 @@ func TestGoogleClientsAreServedByEveryUpstream(t *testing.T) {
 				}
 				UsageMetadata struct{ TotalTokenCount int64 }
 			}
-			if err := json.Unmarshal([]byte(out), &got); err != nil || status != 200 || len(got.Candidates) != 1 || got.Candidates[0].Content.Role != "model" || len(got.Candidates[0].Content.Parts) != 2 ||
+			if err := json.Unmarshal([]byte(out), &got); err != nil || status != 200 || len(got.Candidates) != 1 ||
+				got.Candidates[0].Content.Role != "model" || len(got.Candidates[0].Content.Parts) != 2 ||
 				got.Candidates[0].FinishReason != "STOP" || got.UsageMetadata.TotalTokenCount != 11 {
 				t.Fatal(status, out, err)
 			}
@@ -93,7 +98,8 @@ func TestGoogleClientsAreServedByEveryUpstream(t *testing.T) {
 
 func TestWhatGoogleClientsAreRefused(t *testing.T) {
 	t.Parallel()
-	u := newUpstream(t, replay("application/json", `{"choices":[{"message":{"content":"x"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`))
+	u := newUpstream(t, replay("application/json",
+		`{"choices":[{"message":{"content":"x"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`))
 	up := provider(money.ModelCompatible, "up", u.URL)
 	up.Models = []money.ModelRoute{{Name: "gemini-*", As: "small"}, {Name: "local/qwen:7b", As: "qwen"}}
 	b := newBench(t, up)
@@ -109,8 +115,10 @@ func TestWhatGoogleClientsAreRefused(t *testing.T) {
 		{"gemini-2.5-pro:generateContent", small + `,"generationConfig":{"candidateCount":2}}`, 400, "candidateCount"},
 		{"gemini-2.5-pro:generateContent", small + `,"generationConfig":{"maxOutputTokens":0}}`, 400, "maxOutputTokens"},
 		{"gemini-2.5-pro:generateContent", small + `,"generationConfig":{"responseModalities":["AUDIO"]}}`, 400, "only text"},
-		{"gemini-2.5-pro:generateContent", `{"contents":[{"parts":[{"fileData":{"fileUri":"gs://x"}}]}]}`, 400, "can be translated"},
-		{"gemini-2.5-pro:generateContent", `{"contents":[{"parts":[{"functionResponse":{"name":"x","response":{}}}]}]}`, 400, "nobody called"},
+		{"gemini-2.5-pro:generateContent", `{"contents":[{"parts":[{"fileData":{"fileUri":"gs://x"}}]}]}`, 400,
+			"can be translated"},
+		{"gemini-2.5-pro:generateContent", `{"contents":[{"parts":[{"functionResponse":{"name":"x","response":{}}}]}]}`, 400,
+			"nobody called"},
 		{"other:generateContent", small + `}`, 404, `"status":"NOT_FOUND"`},
 		{"gemini-2.5-pro:batchEmbed", small + `}`, 404, "batchEmbed"},
 		{"gemini-2.5-pro", small + `}`, 404, ""},
@@ -124,10 +132,13 @@ func TestWhatGoogleClientsAreRefused(t *testing.T) {
 		}
 	}
 	b.till.left = 0
-	if status, out := b.post(at+"gemini-2.5-pro:generateContent", small+`}`); status != 402 || !strings.Contains(out, `"status":"RESOURCE_EXHAUSTED"`) || !strings.Contains(out, `"reason":"budget_exceeded"`) {
+	if status, out := b.post(at+"gemini-2.5-pro:generateContent", small+`}`); status != 402 || !strings.Contains(out,
+		`"status":"RESOURCE_EXHAUSTED"`) || !strings.Contains(out, `"reason":"budget_exceeded"`) {
 		t.Errorf("without money: %d %s", status, out)
 	}
-	for path, want := range map[string]string{"/llm/gemini/v1beta/models": `"name":"models/local/qwen:7b"`, "/llm/gemini/v1beta/models/gemini-2.5-pro": `"supportedGenerationMethods"`, "/llm/gemini": "", "/llm/gemini/v2/models": "NOT_FOUND"} {
+	for path, want := range map[string]string{"/llm/gemini/v1beta/models": `"name":"models/local/qwen:7b"`,
+		"/llm/gemini/v1beta/models/gemini-2.5-pro": `"supportedGenerationMethods"`, "/llm/gemini": "",
+		"/llm/gemini/v2/models": "NOT_FOUND"} {
 		w := httptest.NewRecorder()
 		b.Serve(w, httptest.NewRequest("GET", path, nil), Caller{"acme", "ada", "run"})
 		if (w.Code != 200) != (want == "NOT_FOUND") || !strings.Contains(w.Body.String(), want) {
@@ -166,7 +177,8 @@ func FuzzGenerate(f *testing.F) {
 				A     *int64 `json:"max_tokens"`
 				B     *int64 `json:"max_completion_tokens"`
 			}
-			if e := json.Unmarshal(b, &out); e != nil || out.Model != "up-model" || r == nil || out.A == nil && out.B == nil || out.A != nil && *out.A > 7 || out.B != nil && *out.B > 7 {
+			if e := json.Unmarshal(b, &out); e != nil || out.Model != "up-model" || r == nil || out.A == nil && out.B == nil ||
+				out.A != nil && *out.A > 7 || out.B != nil && *out.B > 7 {
 				t.Fatalf("%s: %v", b, e)
 			}
 		}

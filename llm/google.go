@@ -21,7 +21,8 @@ func wantsSignatures(model string) bool {
 
 // onwardConfig are the members of a generationConfig that are passed on: those whose cost is in
 // the tokens. The bound of the answer is added to them.
-var onwardConfig = []string{"temperature", "topP", "topK", "seed", "presencePenalty", "frequencyPenalty", "stopSequences",
+var onwardConfig = []string{"temperature", "topP", "topK", "seed", "presencePenalty", "frequencyPenalty",
+	"stopSequences",
 	"responseMimeType", "responseSchema", "responseJsonSchema", "thinkingConfig", "mediaResolution"}
 
 // generateOnward encodes a request of Google's dialect for an upstream that speaks it too, with
@@ -36,7 +37,8 @@ func (p *plan) generateOnward(most int64) (fields, *refusal) {
 	var choice generateToolConfig
 	var system json.RawMessage
 	var config map[string]json.RawMessage
-	for name, into := range map[string]any{"contents": &contents, "tools": &tools, "tool_config": &choice, "system_instruction": &system, "generation_config": &config} {
+	for name, into := range map[string]any{"contents": &contents, "tools": &tools, "tool_config": &choice,
+		"system_instruction": &system, "generation_config": &config} {
 		if _, err := p.f.get(name, into); err != nil {
 			return nil, err
 		}

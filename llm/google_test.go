@@ -26,7 +26,8 @@ func checkGenerate(t *testing.T, b []byte) {
 	var config struct {
 		Max *int64 `json:"maxOutputTokens"`
 	}
-	if e := json.Unmarshal(b, &out); e != nil || json.Unmarshal(out["generationConfig"], &config) != nil || config.Max == nil || *config.Max > 7 || *config.Max < 1 {
+	if e := json.Unmarshal(b, &out); e != nil || json.Unmarshal(out["generationConfig"], &config) != nil ||
+		config.Max == nil || *config.Max > 7 || *config.Max < 1 {
 		t.Fatalf("%s: %v", b, e)
 	}
 	for name := range out {
@@ -66,16 +67,20 @@ func TestGoogleClientsPassToGemini(t *testing.T) {
 	p.Models = []money.ModelRoute{{Name: "gemini-*", As: "gemini-3-pro"}}
 	b := newBench(t, p)
 	const at = "/gemini/v1beta/models/gemini-2.5-pro:"
-	body := strings.Replace(generateAsk, `{"functionCall":{"name":"ls","args":{"dir":"a"}}}`, `{"functionCall":{"name":"ls","args":{"dir":"a"}},"thoughtSignature":"c2lnbmVk"}`, 1)
+	body := strings.Replace(generateAsk, `{"functionCall":{"name":"ls","args":{"dir":"a"}}}`,
+		`{"functionCall":{"name":"ls","args":{"dir":"a"}},"thoughtSignature":"c2lnbmVk"}`, 1)
 	status, out := b.post(at+"generateContent", body)
 	if status != 200 || out != googleOnce {
 		t.Fatal(status, out)
 	}
-	if u.paths[0] != "/v1beta/models/gemini-3-pro:generateContent" || u.heads[0].Get("X-Goog-Api-Key") != canary || u.heads[0].Get("Authorization") != "" {
+	if u.paths[0] != "/v1beta/models/gemini-3-pro:generateContent" || u.heads[0].Get("X-Goog-Api-Key") != canary ||
+		u.heads[0].Get("Authorization") != "" {
 		t.Errorf("asked at %s with %v", u.paths[0], u.heads[0])
 	}
-	wantText(t, u.body(0), `"thoughtSignature":"c2lnbmVk"`, `{"text":"hm","thought":true}`, `"thinkingConfig":{"thinkingBudget":9}`, `"maxOutputTokens":100`, `"topP":0.9`, `"stopSequences":["END"]`,
-		`"inlineData":{"mimeType":"image/png","data":"AAAA"}`, `"functionResponse":{"name":"ls","response":{"output":"a b"}}`, `"parameters":{"type":"OBJECT"`, `"mode":"ANY"`, `"systemInstruction":{"parts":[{"text":"Be brief"}]}`)
+	wantText(t, u.body(0), `"thoughtSignature":"c2lnbmVk"`, `{"text":"hm","thought":true}`,
+		`"thinkingConfig":{"thinkingBudget":9}`, `"maxOutputTokens":100`, `"topP":0.9`, `"stopSequences":["END"]`,
+		`"inlineData":{"mimeType":"image/png","data":"AAAA"}`, `"functionResponse":{"name":"ls","response":{"output":"a b"}}`,
+		`"parameters":{"type":"OBJECT"`, `"mode":"ANY"`, `"systemInstruction":{"parts":[{"text":"Be brief"}]}`)
 	for _, not := range []string{"googleSearch", "safety", `"model":`, `"stream":`, `"list":`} {
 		if strings.Contains(u.body(0), not) {
 			t.Errorf("%s was handed on: %s", not, u.body(0))
@@ -88,7 +93,8 @@ func TestGoogleClientsPassToGemini(t *testing.T) {
 	if status != 200 || out != googleStream {
 		t.Error(status, out)
 	}
-	if use := b.use(1); use.InputTokens != 50 || use.OutputTokens != 16 || u.paths[1] != "/v1beta/models/gemini-3-pro:streamGenerateContent" {
+	if use := b.use(1); use.InputTokens != 50 || use.OutputTokens != 16 ||
+		u.paths[1] != "/v1beta/models/gemini-3-pro:streamGenerateContent" {
 		t.Errorf("settled by %+v, asked at %s", use, u.paths[1])
 	}
 	if status, out = b.post(at+"streamGenerateContent", body); status != 200 || out != "["+googleOnce+"]" {
@@ -130,29 +136,38 @@ func TestOtherClientsAreTranslatedToGemini(t *testing.T) {
 	if status != 200 || u.paths[0] != "/v1beta/models/gemini-3-pro:streamGenerateContent" {
 		t.Fatal(status, out, u.paths[0])
 	}
-	wantText(t, u.body(0), `"systemInstruction":{"parts":[{"text":"Be brief"}]}`, `{"role":"user","parts":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]}`,
+	wantText(t, u.body(0), `"systemInstruction":{"parts":[{"text":"Be brief"}]}`,
+		`{"role":"user","parts":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]}`,
 		`{"role":"model","parts":[{"thoughtSignature":"skip_thought_signature_validator","functionCall":{"id":"t1","name":"ls","args":{"dir":"a"}}},{"functionCall":{"id":"t2","name":"ls","args":{}}}]}`,
 		`{"functionResponse":{"id":"t2","name":"ls","response":{"files":2}}},{"functionResponse":{"id":"t1","name":"ls","response":{"error":"no such thing"}}}`,
-		`"parametersJsonSchema":{"type":"object"`, `"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["ls"]}}`,
+		`"parametersJsonSchema":{"type":"object"`,
+		`"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["ls"]}}`,
 		`"maxOutputTokens":100`, `"thinkingConfig":{"includeThoughts":true}`, `"temperature":0.5`, `"stopSequences":["END"]`)
-	wantText(t, out, `"type":"thinking_delta"`, `"text":"Hello"`, `"type":"tool_use"`, `"id":"call_`, `"id":"own"`, `"partial_json":"{\"dir\":\"/tmp\"}"`, `"stop_reason":"tool_use"`, `"output_tokens":16`)
+	wantText(t, out, `"type":"thinking_delta"`, `"text":"Hello"`, `"type":"tool_use"`, `"id":"call_`, `"id":"own"`,
+		`"partial_json":"{\"dir\":\"/tmp\"}"`, `"stop_reason":"tool_use"`, `"output_tokens":16`)
 	checkEvents(t, out)
 	if use := b.use(0); use.InputTokens != 50 || use.OutputTokens != 16 {
 		t.Errorf("settled by %+v", use)
 	}
 	// One of the second generation takes a budget, and looks for no signature.
-	status, _ = b.post(messagesPath, strings.Replace(strings.Replace(talk, "gemini-3-pro", "gemini-2.5-pro", 1), `"stream":true,`, "", 1))
-	if wantText(t, u.body(1), `"thinkingConfig":{"includeThoughts":true,"thinkingBudget":64}`); status != 200 || strings.Contains(u.body(1), anySignature) {
+	status, _ = b.post(messagesPath, strings.Replace(strings.Replace(talk, "gemini-3-pro", "gemini-2.5-pro", 1),
+		`"stream":true,`, "", 1))
+	if wantText(t, u.body(1), `"thinkingConfig":{"includeThoughts":true,"thinkingBudget":64}`); status != 200 ||
+		strings.Contains(u.body(1), anySignature) {
 		t.Error(status, u.body(1))
 	}
-	status, out = b.post("/v1/responses", `{"model":"gemini-3-pro","input":"hi","stream":true,"max_output_tokens":50,"reasoning":{"summary":"auto"},"text":{"format":{"type":"json_schema","name":"x","schema":{"type":"object"}}}}`)
-	wantText(t, out, "response.reasoning_summary_text.delta", `"type":"function_call"`, "response.completed", `"output_tokens":16`)
-	wantText(t, u.body(2), `"responseMimeType":"application/json"`, `"responseJsonSchema":{"type":"object"}`, `"maxOutputTokens":50`, `"includeThoughts":true`)
+	status, out = b.post("/v1/responses",
+		`{"model":"gemini-3-pro","input":"hi","stream":true,"max_output_tokens":50,"reasoning":{"summary":"auto"},"text":{"format":{"type":"json_schema","name":"x","schema":{"type":"object"}}}}`)
+	wantText(t, out, "response.reasoning_summary_text.delta", `"type":"function_call"`, "response.completed",
+		`"output_tokens":16`)
+	wantText(t, u.body(2), `"responseMimeType":"application/json"`, `"responseJsonSchema":{"type":"object"}`,
+		`"maxOutputTokens":50`, `"includeThoughts":true`)
 	if status != 200 {
 		t.Error(status, out)
 	}
 	checkEvents(t, out)
-	status, out = b.post(messagesPath, `{"model":"gemini-3-pro","max_tokens":9,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"none","content":"x"}]}]}`)
+	status, out = b.post(messagesPath,
+		`{"model":"gemini-3-pro","max_tokens":9,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"none","content":"x"}]}]}`)
 	if status != 400 || !strings.Contains(out, "answers no call") {
 		t.Error(status, out)
 	}
@@ -162,7 +177,8 @@ func TestOtherClientsAreTranslatedToGemini(t *testing.T) {
 // none.
 func TestChatsWithGeminiAreSigned(t *testing.T) {
 	t.Parallel()
-	u := newUpstream(t, replay("application/json", `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`))
+	u := newUpstream(t, replay("application/json",
+		`{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`))
 	p := provider(money.ModelGemini, "up", u.URL+"/v1beta")
 	b := newBench(t, p)
 	talk := `{"model":"gemini-3-pro","messages":[{"role":"user","content":"hi"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
@@ -170,7 +186,8 @@ func TestChatsWithGeminiAreSigned(t *testing.T) {
 	if status, out := b.post(chatPath, talk); status != 200 || u.paths[0] != "/v1beta/openai/chat/completions" {
 		t.Fatal(status, out, u.paths)
 	}
-	if got := u.body(0); strings.Count(got, anySignature) != 1 || strings.Count(got, `"thought_signature":"c2ln"`) != 1 || strings.Count(got, "extra_content") != 2 {
+	if got := u.body(0); strings.Count(got, anySignature) != 1 || strings.Count(got, `"thought_signature":"c2ln"`) != 1 ||
+		strings.Count(got, "extra_content") != 2 {
 		t.Errorf("sent %s", got)
 	}
 	b.post(chatPath, strings.Replace(talk, "gemini-3-pro", "gemini-2.5-pro", 1))
@@ -197,11 +214,13 @@ func TestWhatGeminiBlocks(t *testing.T) {
 	} {
 		u := newUpstream(t, replay("application/json", body))
 		b := newBench(t, provider(money.ModelGemini, "up", u.URL+"/v1beta/openai"))
-		status, out := b.post(messagesPath, `{"model":"gemini-2.5-pro","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`)
+		status, out := b.post(messagesPath,
+			`{"model":"gemini-2.5-pro","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`)
 		if wantText(t, out, want); (status == 200) != (want != "upstream_garbage") {
 			t.Error(status, out)
 		}
-		if use := b.use(0); status == 200 && (use.InputTokens != 12 || use.OutputTokens > 1) || status != 200 && use.OutputTokens != 9 {
+		if use := b.use(0); status == 200 && (use.InputTokens != 12 || use.OutputTokens > 1) || status != 200 &&
+			use.OutputTokens != 9 {
 			t.Errorf("%s: settled by %+v", body, use)
 		}
 	}

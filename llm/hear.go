@@ -356,7 +356,8 @@ func messagesWhole(body []byte) heard {
 		case "thinking":
 			out.deltas = append(out.deltas, delta{kind: thinkDelta, text: b.Think})
 		case "tool_use":
-			out.deltas = append(out.deltas, delta{kind: callDelta, index: i, id: b.ID, name: b.Name}, delta{kind: argsDelta, index: i, text: string(b.Input)})
+			out.deltas = append(out.deltas, delta{kind: callDelta, index: i, id: b.ID, name: b.Name},
+				delta{kind: argsDelta, index: i, text: string(b.Input)})
 		}
 	}
 	out.deltas = append(out.deltas, delta{kind: stopDelta, stop: messagesStops(in.Stop)})
@@ -437,7 +438,8 @@ func (h *hearing) generatePiece(data []byte, piece bool) (out heard) {
 				if args == "" || args == "null" {
 					args = "{}"
 				}
-				out.deltas = append(out.deltas, delta{kind: callDelta, index: h.calls, id: id, name: p.Call.Name}, delta{kind: argsDelta, index: h.calls, text: args})
+				out.deltas = append(out.deltas, delta{kind: callDelta, index: h.calls, id: id, name: p.Call.Name},
+					delta{kind: argsDelta, index: h.calls, text: args})
 			case p.Text == nil || *p.Text == "":
 			case p.Thought:
 				out.deltas = append(out.deltas, delta{kind: thinkDelta, text: *p.Text})

@@ -53,11 +53,14 @@ func wires() map[string]wire {
 		theList = `{"object":"list","data":[{"id":"m","object":"model","created":1760000000,"owned_by":"x"}]}`
 	)
 	bearer := "Authorization: Bearer " + canary
-	chatWire := wire{ask: chatPath, base: "/v1", path: "/v1" + path, list: "/v1/models", header: bearer, sent: []string{`"stream_options":{"include_usage":true}`, `"max_tokens":100`},
-		in: 9, out: 2, much: [2]string{`"completion_tokens":2`, `"completion_tokens":90000000000000`}, models: theList,
-		stream: []string{said(begins), said(goesOn) + said(ends), said(`"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}`) + over},
-		busy:   `{"error":{"message":"too many requests","type":"rate_limit_error","param":null,"code":null}}`, reason: "too many requests",
-		fault: `data: {"error":{"message":"it fell over","type":"server_error","code":500}}` + "\n\n"}
+	chatWire := wire{ask: chatPath, base: "/v1", path: "/v1" + path, list: "/v1/models", header: bearer,
+		sent: []string{`"stream_options":{"include_usage":true}`, `"max_tokens":100`},
+		in:   9, out: 2, much: [2]string{`"completion_tokens":2`, `"completion_tokens":90000000000000`}, models: theList,
+		stream: []string{said(begins), said(goesOn) + said(ends),
+			said(`"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}`) + over},
+		busy:   `{"error":{"message":"too many requests","type":"rate_limit_error","param":null,"code":null}}`,
+		reason: "too many requests",
+		fault:  `data: {"error":{"message":"it fell over","type":"server_error","code":500}}` + "\n\n"}
 	kind := func(k money.ModelKind, change func(*wire)) wire {
 		w := chatWire
 		w.kind, w.stream, w.sent = k, slices.Clone(w.stream), slices.Clone(w.sent)
@@ -79,9 +82,11 @@ func wires() map[string]wire {
 		}),
 		// Timings and the names of its own beside the usual; its list is told twice.
 		"llama.cpp": kind(money.ModelLlamaCpp, func(w *wire) {
-			w.stream[0] = said(`"system_fingerprint":"b7000-abc",`+strings.Replace(begins, `"Hello "`, "null", 1)) + said(`"choices":[{"finish_reason":null,"index":0,"delta":{"content":"Hello "}}]`)
+			w.stream[0] = said(`"system_fingerprint":"b7000-abc",`+strings.Replace(begins, `"Hello "`, "null", 1)) +
+				said(`"choices":[{"finish_reason":null,"index":0,"delta":{"content":"Hello "}}]`)
 			w.stream[2] = said(`"choices":[],"usage":{"completion_tokens":2,"prompt_tokens":9,"total_tokens":11},"timings":{"cache_n":4,"prompt_n":5,"prompt_ms":31.0,"predicted_n":2,"predicted_per_second":88.5}`) + over
-			w.busy, w.reason = `{"error":{"code":429,"message":"all slots are taken","type":"unavailable_error"}}`, "all slots are taken"
+			w.busy, w.reason = `{"error":{"code":429,"message":"all slots are taken","type":"unavailable_error"}}`,
+				"all slots are taken"
 			w.fault = `error: {"code":500,"message":"context shift is disabled","type":"server_error"}` + "\n\n"
 			w.models = `{"models":[{"name":"m","model":"m","type":"model"}],` + theList[1:]
 		}),
@@ -98,11 +103,13 @@ func wires() map[string]wire {
 			more := `"service_tier":"default","system_fingerprint":"fp_1","usage":null,"obfuscation":"x1y2",`
 			w.stream[0], w.stream[1] = said(more+begins), said(more+goesOn)+said(more+ends)
 			w.stream[2] = said(`"choices":[],"usage":{"prompt_tokens":2000,"completion_tokens":42,"total_tokens":2042,"prompt_tokens_details":{"cached_tokens":1920,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":40,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`) + over
-			w.in, w.cached, w.out, w.much = 80, 1920, 42, [2]string{`"completion_tokens":42`, `"completion_tokens":90000000000000`}
+			w.in, w.cached, w.out, w.much = 80, 1920, 42, [2]string{`"completion_tokens":42`,
+				`"completion_tokens":90000000000000`}
 			w.sent[1] = `"max_completion_tokens":100`
 			w.busy = `{"error":{"message":"too many requests","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`
 		}),
-		"Anthropic": {kind: money.ModelAnthropic, ask: messagesPath, path: "/v1/messages", list: "/v1/models", header: "X-Api-Key: " + canary, sent: []string{`"max_tokens":100`},
+		"Anthropic": {kind: money.ModelAnthropic, ask: messagesPath, path: "/v1/messages", list: "/v1/models",
+			header: "X-Api-Key: " + canary, sent: []string{`"max_tokens":100`},
 			in: 28, cached: 7, out: 15, much: [2]string{`"output_tokens":15`, `"output_tokens":90000000000000`},
 			stream: []string{
 				`event: message_start
@@ -139,15 +146,19 @@ data: {"type":"message_stop"}
 		"OpenRouter": kind(money.ModelOpenRouter, func(w *wire) {
 			w.base, w.path, w.list, w.billed = "/api/v1", "/api/v1"+path, "/api/v1/models", 14_000
 			w.stream[0] = ": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\n" + said(`"provider":"Somebody",`+begins)
-			w.stream[1] = ": OPENROUTER PROCESSING\n\n" + said(goesOn) + said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"stop","native_finish_reason":"end_turn","logprobs":null}]`)
+			w.stream[1] = ": OPENROUTER PROCESSING\n\n" + said(goesOn) +
+				said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"stop","native_finish_reason":"end_turn","logprobs":null}]`)
 			w.stream[2] = said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null,"native_finish_reason":null}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11,"cost":0.00014,"is_byok":false,"cost_details":{"upstream_inference_cost":null},"prompt_tokens_details":{"cached_tokens":0}}`) + over
 			w.busy, w.reason = `{"error":{"code":429,"message":"too many requests","metadata":{"provider_name":"Somebody"}},"user_id":"user_1"}`, "too many requests"
 			w.fault = said(`"provider":"Somebody","error":{"code":502,"message":"Provider disconnected"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]`)
 		}),
 		// Asked in its own dialect, but by clients of OpenAI's: below. All pieces tell what
 		// was used so far, thinking by itself; the stream ends without a last word.
-		"Gemini itself": {kind: money.ModelGemini, ask: messagesPath, base: "/v1beta/openai", path: "/v1beta/models/m:streamGenerateContent", list: "/v1beta/openai/models", own: true,
-			header: "X-Goog-Api-Key: " + canary, sent: []string{`"maxOutputTokens":100`, `"contents":[{"role":"user","parts":[{"text":`}, in: 2, cached: 7, out: 52, much: [2]string{`"thoughtsTokenCount":50`, `"thoughtsTokenCount":90000000000000`},
+		"Gemini itself": {kind: money.ModelGemini, ask: messagesPath, base: "/v1beta/openai",
+			path: "/v1beta/models/m:streamGenerateContent", list: "/v1beta/openai/models", own: true,
+			header: "X-Goog-Api-Key: " + canary, sent: []string{`"maxOutputTokens":100`,
+				`"contents":[{"role":"user","parts":[{"text":`}, in: 2, cached: 7, out: 52,
+			much: [2]string{`"thoughtsTokenCount":50`, `"thoughtsTokenCount":90000000000000`},
 			stream: []string{
 				google(`"candidates":[{"content":{"parts":[{"text":"Let me see","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":40,"totalTokenCount":49}`) +
 					google(`"candidates":[{"content":{"parts":[{"text":"Hello "}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":1,"thoughtsTokenCount":50,"totalTokenCount":60}`),
@@ -165,7 +176,8 @@ data: {"type":"message_stop"}
 			w.stream[0] = said(begins + `,"usage":{"prompt_tokens":9,"completion_tokens":1,"total_tokens":40}`)
 			w.stream[1] = said(`"choices":[{"index":0,"delta":{"role":"assistant","content":"there"},"finish_reason":null}]`)
 			w.stream[2] = said(ends+`,"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":61}`) + over
-			w.out, w.much = 52, [2]string{`"completion_tokens":2,"total_tokens":61`, `"completion_tokens":2,"total_tokens":90000000000000`}
+			w.out, w.much = 52, [2]string{`"completion_tokens":2,"total_tokens":61`,
+				`"completion_tokens":2,"total_tokens":90000000000000`}
 			w.busy = `[{"error":{"code":429,"message":"too many requests","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}]`
 			w.models = strings.ReplaceAll(theList, `"id":"m"`, `"id":"models/m"`)
 		}),
@@ -210,7 +222,9 @@ func TestEachKindOfUpstream(t *testing.T) {
 					}
 				}
 				use := b.use(0)
-				if use.InputTokens != w.in || use.CachedInputTokens != w.cached || use.OutputTokens != w.out || use.Cost != cmp.Or(w.billed, cents(w.in, w.cached, w.out)) || use.Provider != string(w.kind) || use.Biller != "up" {
+				if use.InputTokens != w.in || use.CachedInputTokens != w.cached || use.OutputTokens != w.out ||
+					use.Cost != cmp.Or(w.billed, cents(w.in, w.cached, w.out)) || use.Provider != string(w.kind) ||
+					use.Biller != "up" {
 					t.Errorf("settled by %+v", use)
 				}
 			})
@@ -227,7 +241,8 @@ func TestEachKindOfUpstream(t *testing.T) {
 				_, b := streams(w.stream[0])
 				status, out := b.post(w.ask, askStream)
 				wantText(t, out, "Hello ", "upstream_broke_off")
-				if use := b.use(0); status != 200 || use.Unsent || use.OutputTokens < 1 || use.InputTokens < 1 || use.Cost > b.till.grants[0].Amount {
+				if use := b.use(0); status != 200 || use.Unsent || use.OutputTokens < 1 || use.InputTokens < 1 ||
+					use.Cost > b.till.grants[0].Amount {
 					t.Errorf("answered %d, settled by %+v", status, use)
 				}
 			})
@@ -282,15 +297,18 @@ func TestWhatAnUpstreamCharged(t *testing.T) {
 		{money.ModelOpenRouter, tokens + `,"cost":0.000000001`, 1}, // a tenth of a micro-cent is one
 		{money.ModelOpenRouter, tokens + `,"cost":0`, 0},           // a free model
 		{money.ModelOpenRouter, tokens + `,"cost":7.5`, 750_000_000},
-		{money.ModelOpenRouter, tokens + `,"cost":0.0005,"is_byok":true,"cost_details":{"upstream_inference_cost":0.01}`, 1_050_000},
+		{money.ModelOpenRouter, tokens +
+			`,"cost":0.0005,"is_byok":true,"cost_details":{"upstream_inference_cost":0.01}`, 1_050_000},
 		{money.ModelOpenRouter, tokens + `,"cost":0.0005,"is_byok":true`, table}, // the vendor's is not told
-		{money.ModelOpenRouter, tokens + `,"cost":0.0005,"is_byok":false,"cost_details":{"upstream_inference_cost":0.01}`, 50_000},
+		{money.ModelOpenRouter, tokens +
+			`,"cost":0.0005,"is_byok":false,"cost_details":{"upstream_inference_cost":0.01}`, 50_000},
 		{money.ModelOpenRouter, tokens + `,"cost":null`, table},
 		{money.ModelOpenRouter, tokens, table},
 		{money.ModelOpenRouter, tokens + `,"cost":-1`, table},
 		{money.ModelOpenRouter, tokens + `,"cost":1,"is_byok":true,"cost_details":{"upstream_inference_cost":-1}`, table},
 		{money.ModelOpenRouter, tokens + `,"cost":1e300`, table},
-		{money.ModelOpenRouter, `"prompt_tokens":9,"completion_tokens":0,"total_tokens":9,"cost":0`, cents(9, 0, 100)}, // for 500 words
+		{money.ModelOpenRouter, `"prompt_tokens":9,"completion_tokens":0,"total_tokens":9,"cost":0`,
+			cents(9, 0, 100)}, // for 500 words
 		{money.ModelCompatible, tokens + `,"cost":0.00014`, table},
 		{money.ModelOpenAI, tokens + `,"cost":0`, table},
 	} {
@@ -309,7 +327,8 @@ func TestWhatAnUpstreamCharged(t *testing.T) {
 			b := newBench(t, provider(c.kind, "up", u.URL))
 			status, out := b.post(chatPath, asked)
 			if use := b.use(0); status != 200 || use.Cost != c.want {
-				t.Errorf("%s, usage {%s}, streamed %v: settled by %+v, want %d; answered %d %.200s", c.kind, c.usage, stream, use, c.want, status, out)
+				t.Errorf("%s, usage {%s}, streamed %v: settled by %+v, want %d; answered %d %.200s", c.kind, c.usage, stream, use,
+					c.want, status, out)
 			}
 		}
 	}

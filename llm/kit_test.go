@@ -42,11 +42,13 @@ func (p *till) Reserve(_ context.Context, ask money.SpendAsk) (money.SpendGrant,
 		least = ask.Want
 	}
 	if least > p.left {
-		r := ledger.Refuse(ledger.Conflict, []byte(`{"scopeType":"agent"}`), "Agent is paused because its budget hard-stop was reached.").(*ledger.Refusal)
+		r := ledger.Refuse(ledger.Conflict, []byte(`{"scopeType":"agent"}`),
+			"Agent is paused because its budget hard-stop was reached.").(*ledger.Refusal)
 		r.ErrCode = "budget_exceeded"
 		return money.SpendGrant{}, r
 	}
-	g := money.SpendGrant{ID: fmt.Sprint("g", len(p.grants)), Amount: min(ask.Want, p.left), Until: time.Now().Add(time.Minute), Ask: ask}
+	g := money.SpendGrant{ID: fmt.Sprint("g", len(p.grants)), Amount: min(ask.Want, p.left), Until: time.Now().
+		Add(time.Minute), Ask: ask}
 	p.left -= g.Amount
 	p.grants = append(p.grants, g)
 	return g, nil
@@ -96,7 +98,8 @@ func newUpstream(t *testing.T, answer func(n int, w http.ResponseWriter, r *http
 		b, _ := io.ReadAll(r.Body)
 		u.mu.Lock()
 		n := len(u.bodies)
-		u.bodies, u.heads, u.paths = append(u.bodies, string(b)), append(u.heads, r.Header.Clone()), append(u.paths, r.URL.Path)
+		u.bodies, u.heads, u.paths = append(u.bodies, string(b)), append(u.heads, r.Header.Clone()),
+			append(u.paths, r.URL.Path)
 		u.mu.Unlock()
 		answer(n, w, r)
 	}))
@@ -135,10 +138,12 @@ func dear(model string) money.ModelPrice {
 func newBench(t *testing.T, providers ...money.ModelProvider) *bench {
 	t.Helper()
 	b := &bench{till: &till{left: core.MaxMoney / 2, uses: map[string][]money.SpendUse{}}, log: &bytes.Buffer{}, t: t}
-	b.scene = scene{run: entity.Run{ID: "run"}, project: "proj", issue: "issue", code: "R&D", providers: providers, companys: []money.ModelPrice{dear("*")}}
+	b.scene = scene{run: entity.Run{ID: "run"}, project: "proj", issue: "issue", code: "R&D", providers: providers,
+		companys: []money.ModelPrice{dear("*")}}
 	var mu sync.Mutex
 	var err error
-	b.Gateway, err = New(Config{View: func(func(*ledger.Tx) error) error { return nil }, Holds: func() bool { return true }, Self: "n1", Purse: b.till,
+	b.Gateway, err = New(Config{View: func(func(*ledger.Tx) error) error { return nil },
+		Holds: func() bool { return true }, Self: "n1", Purse: b.till,
 		FirstByte: time.Minute, Idle: time.Minute, Pause: func(context.Context, time.Duration) {},
 		Logger: slog.New(slog.NewTextHandler(locked{&mu, b.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
@@ -220,7 +225,8 @@ func (b *bench) try(ctx context.Context, path, body string, headers ...string) (
 }
 
 // hear is try for a caller who looks at what has come so far whenever more does.
-func (b *bench) hear(ctx context.Context, path, body string, look func(soFar string), headers ...string) (int, string, error) {
+func (b *bench) hear(ctx context.Context, path, body string, look func(soFar string), headers ...string) (int,
+	string, error) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.Serve(w, r, Caller{"acme", "ada", "run"})
 	}))
@@ -250,7 +256,8 @@ func (b *bench) hear(ctx context.Context, path, body string, look func(soFar str
 }
 
 func provider(kind money.ModelKind, name, url string) money.ModelProvider {
-	return money.ModelProvider{ID: name, Name: name, Kind: kind, BaseURL: url, Sealed: "x", Models: []money.ModelRoute{{Name: "*"}}}
+	return money.ModelProvider{ID: name, Name: name, Kind: kind, BaseURL: url, Sealed: "x",
+		Models: []money.ModelRoute{{Name: "*"}}}
 }
 
 func wantText(t *testing.T, got string, wants ...string) {

@@ -59,7 +59,8 @@ func (g *Gateway) fetch(ctx context.Context, p money.ModelProvider, key string) 
 	out := []string{}
 	for _, m := range in.Data {
 		name := strings.TrimPrefix(m.ID, "models/") // as Gemini has them
-		if name != "" && len(name) <= money.MaxModelName && len(out) < maxModels && (key == "" || !strings.Contains(name, key)) {
+		if name != "" && len(name) <= money.MaxModelName && len(out) < maxModels &&
+			(key == "" || !strings.Contains(name, key)) {
 			out = append(out, name)
 		}
 	}
@@ -154,7 +155,8 @@ func modelObject(d dialect, name string) object {
 		return object{"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
 	}
 	if d == generate {
-		return object{"name": "models/" + name, "displayName": name, "supportedGenerationMethods": []string{"generateContent", "countTokens"}}
+		return object{"name": "models/" + name, "displayName": name, "supportedGenerationMethods": []string{"generateContent",
+			"countTokens"}}
 	}
 	return object{"id": name, "object": "model", "created": 0, "owned_by": "selvage"}
 }
@@ -229,7 +231,8 @@ func (g *Gateway) countThere(ctx context.Context, t target, p *plan, run entity.
 		}
 	}
 	f.set("model", t.model)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.p.BaseURL+"/v1/messages/count_tokens", strings.NewReader(string(encode(f))))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.p.BaseURL+"/v1/messages/count_tokens",
+		strings.NewReader(string(encode(f))))
 	if err != nil {
 		return 0, false
 	}

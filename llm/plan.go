@@ -66,7 +66,8 @@ func planOf(d dialect, body []byte) (*plan, *refusal) {
 }
 
 // maxNames are the members that bound the answer.
-var maxNames = map[dialect][]string{chat: {"max_completion_tokens", "max_tokens"}, responses: {"max_output_tokens"}, messages: {"max_tokens"}}
+var maxNames = map[dialect][]string{chat: {"max_completion_tokens", "max_tokens"}, responses: {"max_output_tokens"},
+	messages: {"max_tokens"}}
 
 func (p *plan) bounds() *refusal {
 	given := false
@@ -121,7 +122,8 @@ func (p *plan) clean() *refusal {
 	switch p.d {
 	case chat:
 		var kinds []string
-		if _, err := p.f.get("modalities", &kinds); err != nil || slices.ContainsFunc(kinds, func(k string) bool { return k != "text" }) {
+		if _, err := p.f.get("modalities", &kinds); err != nil || slices.ContainsFunc(kinds,
+			func(k string) bool { return k != "text" }) {
 			return invalid("modalities: only text can be paid for")
 		}
 	case responses:

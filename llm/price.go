@@ -61,7 +61,8 @@ func Defaults() []money.ModelPrice {
 	out := []money.ModelPrice{}
 	for _, d := range defaults {
 		const unit = perDollar / 10_000
-		out = append(out, money.ModelPrice{Model: d.model, Input: d.input * unit, Output: d.output * unit, CacheRead: d.cacheR * unit, CacheWrite: d.cacheW * unit})
+		out = append(out, money.ModelPrice{Model: d.model, Input: d.input * unit, Output: d.output * unit,
+			CacheRead: d.cacheR * unit, CacheWrite: d.cacheW * unit})
 	}
 	slices.SortFunc(out, func(a, b money.ModelPrice) int { return strings.Compare(a.Model, b.Model) })
 	return out
@@ -89,7 +90,8 @@ func priceOf(p money.ModelProvider, model string, sets ...[]money.ModelPrice) (m
 		return money.ModelPrice{Model: model}, true
 	}
 	for _, row := range builtIn {
-		if rest, ok := strings.CutPrefix(model, row.Model); ok && (rest == "" || rest == "-latest" || strings.HasPrefix(rest, "-20")) {
+		if rest, ok := strings.CutPrefix(model, row.Model); ok && (rest == "" || rest == "-latest" ||
+			strings.HasPrefix(rest, "-20")) {
 			return row, true
 		}
 	}
@@ -151,7 +153,8 @@ func (u usage) prompt() int64 { return u.input + u.cacheRead + u.cacheWrite + u.
 // cost returns the cost of u at a price.
 func (u usage) cost(p money.ModelPrice) core.Money {
 	sum := times(u.input, p.Input)
-	for _, m := range []core.Money{times(u.cacheRead, p.CacheRead), times(u.cacheWrite, p.CacheWrite), times(u.long, max(2*p.Input, p.CacheWrite)), times(u.output, p.Output)} {
+	for _, m := range []core.Money{times(u.cacheRead, p.CacheRead), times(u.cacheWrite, p.CacheWrite),
+		times(u.long, max(2*p.Input, p.CacheWrite)), times(u.output, p.Output)} {
 		sum = sum.Plus(m)
 	}
 	return sum
@@ -224,7 +227,8 @@ func (m *meter) learn(u usage) {
 		}
 	}
 	if u.inKnown {
-		m.use.input, m.use.cacheRead, m.use.cacheWrite, m.use.long, m.use.inKnown = u.input, u.cacheRead, u.cacheWrite, u.long, true
+		m.use.input, m.use.cacheRead, m.use.cacheWrite, m.use.long, m.use.inKnown = u.input, u.cacheRead, u.cacheWrite,
+			u.long, true
 	}
 	if u.outKnown {
 		m.use.output, m.use.outKnown = u.output, true

@@ -21,7 +21,8 @@ func read(d dialect, f fields) (*request, *refusal) {
 
 // plain are the members that all dialects have in the same form.
 func (r *request) plain(f fields) *refusal {
-	for name, into := range map[string]any{"temperature": &r.temperature, "top_p": &r.topP, "stream": &r.stream, "model": &r.model} {
+	for name, into := range map[string]any{"temperature": &r.temperature, "top_p": &r.topP, "stream": &r.stream,
+		"model": &r.model} {
 		if _, err := f.get(name, into); err != nil {
 			return err
 		}
@@ -185,7 +186,8 @@ func readChat(f fields) (*request, *refusal) {
 		Stop   json.RawMessage
 		Choice json.RawMessage
 	}
-	for name, into := range map[string]any{"messages": &in.Messages, "tools": &in.Tools, "response_format": &in.Format, "stop": &in.Stop,
+	for name, into := range map[string]any{"messages": &in.Messages, "tools": &in.Tools, "response_format": &in.Format,
+		"stop":        &in.Stop,
 		"tool_choice": &in.Choice, "parallel_tool_calls": &r.parallel} {
 		if _, err := f.get(name, into); err != nil {
 			return nil, err
@@ -220,7 +222,8 @@ func readChat(f fields) (*request, *refusal) {
 	}
 	for _, t := range in.Tools {
 		if t.Type == "function" {
-			r.tools = append(r.tools, tool{name: t.Function.Name, description: t.Function.Description, schema: t.Function.Parameters})
+			r.tools = append(r.tools, tool{name: t.Function.Name, description: t.Function.Description,
+				schema: t.Function.Parameters})
 		}
 	}
 	var err *refusal
@@ -291,7 +294,8 @@ func readMessages(f fields) (*request, *refusal) {
 		}
 		Choice json.RawMessage
 	}
-	for name, into := range map[string]any{"system": &in.System, "messages": &in.Messages, "tools": &in.Tools, "tool_choice": &in.Choice, "stop_sequences": &r.stop} {
+	for name, into := range map[string]any{"system": &in.System, "messages": &in.Messages, "tools": &in.Tools,
+		"tool_choice": &in.Choice, "stop_sequences": &r.stop} {
 		if _, err := f.get(name, into); err != nil {
 			return nil, err
 		}
@@ -369,7 +373,8 @@ func readResponses(f fields) (*request, *refusal) {
 			} `json:"format"`
 		}
 	}
-	for name, into := range map[string]any{"instructions": &in.Instructions, "input": &in.Input, "tools": &in.Tools, "tool_choice": &in.Choice,
+	for name, into := range map[string]any{"instructions": &in.Instructions, "input": &in.Input, "tools": &in.Tools,
+		"tool_choice":         &in.Choice,
 		"parallel_tool_calls": &r.parallel, "text": &in.Text} {
 		if _, err := f.get(name, into); err != nil {
 			return nil, err
@@ -447,7 +452,8 @@ func (r *request) input(raw json.RawMessage) *refusal {
 		case "function_call":
 			r.say(true, part{kind: callPart, id: it.CallID, name: it.Name, args: it.Arguments})
 		case "custom_tool_call":
-			r.say(true, part{kind: callPart, id: it.CallID, name: it.Name, args: string(encode(map[string]string{"input": it.Input}))})
+			r.say(true, part{kind: callPart, id: it.CallID, name: it.Name,
+				args: string(encode(map[string]string{"input": it.Input}))})
 		case "function_call_output", "custom_tool_call_output":
 			text, err := texts(it.Output)
 			if err != nil {

@@ -108,7 +108,8 @@ func chatAssistant(t turn) object {
 		case textPart:
 			said = append(said, p.text)
 		case callPart:
-			calls = append(calls, object{"id": p.id, "type": "function", "function": object{"name": p.name, "arguments": p.args}})
+			calls = append(calls, object{"id": p.id, "type": "function", "function": object{"name": p.name,
+				"arguments": p.args}})
 		}
 	}
 	if len(said) > 0 {
@@ -155,7 +156,8 @@ func (r *request) sayMessages() (fields, *refusal) {
 		}
 		for _, p := range t.parts { // results before anything else
 			if p.kind == resultPart {
-				content = append(content, object{"type": "tool_result", "tool_use_id": p.id, "content": p.text, "is_error": p.fails})
+				content = append(content, object{"type": "tool_result", "tool_use_id": p.id, "content": p.text,
+					"is_error": p.fails})
 			}
 		}
 		for _, p := range t.parts {

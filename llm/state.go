@@ -23,7 +23,8 @@ type Caller struct {
 
 // errEnded says why a call may not continue.
 var (
-	errEnded = refuse(403, "run_not_running", "The run has ended, or does not run on this node; its model calls end with it")
+	errEnded = refuse(403, "run_not_running",
+		"The run has ended, or does not run on this node; its model calls end with it")
 	errLease = refuse(503, "no_authority", "This node may not act for its runs now; it lost touch with the mesh")
 )
 

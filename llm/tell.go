@@ -56,7 +56,8 @@ type chatTeller struct {
 }
 
 func (t *chatTeller) piece(delta object, finish any) []byte {
-	return appendEvent(nil, "", encode(object{"id": "chatcmpl-" + t.id, "object": "chat.completion.chunk", "created": t.now, "model": t.model,
+	return appendEvent(nil, "", encode(object{"id": "chatcmpl-" + t.id, "object": "chat.completion.chunk",
+		"created": t.now, "model": t.model,
 		"choices": []any{object{"index": 0, "delta": delta, "finish_reason": finish}}}))
 }
 
@@ -73,9 +74,11 @@ func (t *chatTeller) delta(d delta) []byte {
 	case callDelta:
 		n := len(t.at)
 		t.at[d.index] = n
-		return t.piece(object{"tool_calls": []any{object{"index": n, "id": d.id, "type": "function", "function": object{"name": d.name, "arguments": ""}}}}, nil)
+		return t.piece(object{"tool_calls": []any{object{"index": n, "id": d.id, "type": "function",
+			"function": object{"name": d.name, "arguments": ""}}}}, nil)
 	case argsDelta:
-		return t.piece(object{"tool_calls": []any{object{"index": t.at[d.index], "function": object{"arguments": d.text}}}}, nil)
+		return t.piece(object{"tool_calls": []any{object{"index": t.at[d.index],
+			"function": object{"arguments": d.text}}}}, nil)
 	}
 	t.stop = d.stop
 	return nil
@@ -95,13 +98,15 @@ func chatFinish(stop string) string {
 
 func chatCounts(u usage) object {
 	in := u.prompt()
-	return object{"prompt_tokens": in, "completion_tokens": u.output, "total_tokens": in + u.output, "prompt_tokens_details": object{"cached_tokens": u.cacheRead}}
+	return object{"prompt_tokens": in, "completion_tokens": u.output, "total_tokens": in + u.output,
+		"prompt_tokens_details": object{"cached_tokens": u.cacheRead}}
 }
 
 func (t *chatTeller) end(u usage) []byte {
 	b := t.piece(object{}, chatFinish(t.stop))
 	if t.askedUsage {
-		b = appendEvent(b, "", encode(object{"id": "chatcmpl-" + t.id, "object": "chat.completion.chunk", "created": t.now, "model": t.model,
+		b = appendEvent(b, "", encode(object{"id": "chatcmpl-" + t.id, "object": "chat.completion.chunk", "created": t.now,
+			"model":   t.model,
 			"choices": []any{}, "usage": chatCounts(u)}))
 	}
 	return append(b, "data: [DONE]\n\n"...)
@@ -141,7 +146,8 @@ func (t *messagesTeller) send(b []byte, kind string, o object) []byte {
 }
 
 func (t *messagesTeller) begin() []byte {
-	return t.send(nil, "message_start", object{"message": object{"id": "msg_" + t.id, "type": "message", "role": "assistant", "model": t.model,
+	return t.send(nil, "message_start", object{"message": object{"id": "msg_" + t.id, "type": "message",
+		"role": "assistant", "model": t.model,
 		"content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": object{"input_tokens": 0, "output_tokens": 0,
 			"cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}}})
 }
@@ -167,12 +173,14 @@ func (t *messagesTeller) delta(d delta) (b []byte) {
 		if t.open < 0 || t.kind != textDelta {
 			b = t.start(b, textDelta, object{"type": "text", "text": ""})
 		}
-		return t.send(b, "content_block_delta", object{"index": t.open, "delta": object{"type": "text_delta", "text": d.text}})
+		return t.send(b, "content_block_delta", object{"index": t.open, "delta": object{"type": "text_delta",
+			"text": d.text}})
 	case thinkDelta:
 		if t.open < 0 || t.kind != thinkDelta {
 			b = t.start(b, thinkDelta, object{"type": "thinking", "thinking": "", "signature": ""})
 		}
-		return t.send(b, "content_block_delta", object{"index": t.open, "delta": object{"type": "thinking_delta", "thinking": d.text}})
+		return t.send(b, "content_block_delta", object{"index": t.open, "delta": object{"type": "thinking_delta",
+			"thinking": d.text}})
 	case callDelta:
 		t.call = d.index
 		return t.start(b, callDelta, object{"type": "tool_use", "id": d.id, "name": d.name, "input": object{}})
@@ -180,7 +188,8 @@ func (t *messagesTeller) delta(d delta) (b []byte) {
 		if t.open < 0 || t.kind != callDelta || t.call != d.index {
 			return nil // of a call that was told already: upstreams do not go back
 		}
-		return t.send(b, "content_block_delta", object{"index": t.open, "delta": object{"type": "input_json_delta", "partial_json": d.text}})
+		return t.send(b, "content_block_delta", object{"index": t.open, "delta": object{"type": "input_json_delta",
+			"partial_json": d.text}})
 	}
 	t.stop = d.stop
 	return nil
@@ -199,12 +208,14 @@ func messagesFinish(stop string) string {
 }
 
 func messagesCounts(u usage) object {
-	return object{"input_tokens": u.input, "output_tokens": u.output, "cache_read_input_tokens": u.cacheRead, "cache_creation_input_tokens": u.cacheWrite + u.long}
+	return object{"input_tokens": u.input, "output_tokens": u.output, "cache_read_input_tokens": u.cacheRead,
+		"cache_creation_input_tokens": u.cacheWrite + u.long}
 }
 
 func (t *messagesTeller) end(u usage) []byte {
 	b := t.close(nil)
-	b = t.send(b, "message_delta", object{"delta": object{"stop_reason": messagesFinish(t.stop), "stop_sequence": nil}, "usage": messagesCounts(u)})
+	b = t.send(b, "message_delta", object{"delta": object{"stop_reason": messagesFinish(t.stop), "stop_sequence": nil},
+		"usage": messagesCounts(u)})
 	return t.send(b, "message_stop", object{})
 }
 
@@ -257,8 +268,9 @@ func (t *responsesTeller) response(status string, output []object, u any) object
 	if output == nil {
 		output = []object{}
 	}
-	o := object{"id": "resp_" + t.id, "object": "response", "created_at": t.now, "status": status, "model": t.model, "output": output,
-		"error": nil, "incomplete_details": nil, "parallel_tool_calls": true, "usage": u}
+	o := object{"id": "resp_" + t.id, "object": "response", "created_at": t.now, "status": status, "model": t.model,
+		"output": output,
+		"error":  nil, "incomplete_details": nil, "parallel_tool_calls": true, "usage": u}
 	if status == "incomplete" {
 		reason := "max_output_tokens"
 		if t.stop == stopFilter {
@@ -283,9 +295,11 @@ func (t *responsesTeller) item(status string) object {
 	switch t.kind {
 	case callDelta:
 		if t.custom(t.call.name) {
-			return object{"id": t.itemID(), "type": "custom_tool_call", "status": status, "call_id": t.call.id, "name": t.call.name, "input": customInput(t.text)}
+			return object{"id": t.itemID(), "type": "custom_tool_call", "status": status, "call_id": t.call.id,
+				"name": t.call.name, "input": customInput(t.text)}
 		}
-		return object{"id": t.itemID(), "type": "function_call", "status": status, "call_id": t.call.id, "name": t.call.name, "arguments": t.text}
+		return object{"id": t.itemID(), "type": "function_call", "status": status, "call_id": t.call.id, "name": t.call.name,
+			"arguments": t.text}
 	case thinkDelta:
 		o := object{"id": t.itemID(), "type": "reasoning", "summary": []any{}}
 		if t.text != "" {
@@ -320,7 +334,8 @@ func (t *responsesTeller) start(b []byte, kind deltaKind) []byte {
 	t.kind, t.open, t.text = kind, true, ""
 	b = t.send(b, "response.output_item.added", object{"output_index": len(t.items), "item": t.item("in_progress")})
 	if kind == textDelta {
-		b = t.send(b, "response.content_part.added", object{"item_id": t.itemID(), "output_index": len(t.items), "content_index": 0, "part": outputText("")})
+		b = t.send(b, "response.content_part.added", object{"item_id": t.itemID(), "output_index": len(t.items),
+			"content_index": 0, "part": outputText("")})
 	}
 	return b
 }
@@ -360,9 +375,11 @@ func (t *responsesTeller) delta(d delta) (b []byte) {
 		}
 		t.text += d.text
 		if d.kind == thinkDelta {
-			return t.send(b, "response.reasoning_summary_text.delta", object{"item_id": t.itemID(), "output_index": len(t.items), "summary_index": 0, "delta": d.text})
+			return t.send(b, "response.reasoning_summary_text.delta", object{"item_id": t.itemID(), "output_index": len(t.items),
+				"summary_index": 0, "delta": d.text})
 		}
-		return t.send(b, "response.output_text.delta", object{"item_id": t.itemID(), "output_index": len(t.items), "content_index": 0, "delta": d.text})
+		return t.send(b, "response.output_text.delta", object{"item_id": t.itemID(), "output_index": len(t.items),
+			"content_index": 0, "delta": d.text})
 	case callDelta:
 		b = t.close(b)
 		t.call = d
@@ -375,7 +392,8 @@ func (t *responsesTeller) delta(d delta) (b []byte) {
 		if t.custom(t.call.name) {
 			return nil // told in one piece, out of its JSON
 		}
-		return t.send(b, "response.function_call_arguments.delta", object{"item_id": t.itemID(), "output_index": len(t.items), "delta": d.text})
+		return t.send(b, "response.function_call_arguments.delta", object{"item_id": t.itemID(), "output_index": len(t.items),
+			"delta": d.text})
 	}
 	t.stop = d.stop
 	return nil
@@ -383,7 +401,8 @@ func (t *responsesTeller) delta(d delta) (b []byte) {
 
 func responsesCounts(u usage) object {
 	in := u.prompt()
-	return object{"input_tokens": in, "input_tokens_details": object{"cached_tokens": u.cacheRead}, "output_tokens": u.output,
+	return object{"input_tokens": in, "input_tokens_details": object{"cached_tokens": u.cacheRead},
+		"output_tokens":         u.output,
 		"output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": in + u.output}
 }
 

@@ -141,10 +141,12 @@ func (c *call) attempt(t target, up dialect, key string, body []byte, m *meter) 
 		return nil, c.broken(ctx, t, errCut{err})
 	case o.heard.fault == faultGarbage:
 		defer closing()
-		return nil, &failing{sent: true, err: refuse(502, "upstream_garbage", "The upstream %s sent what is no answer", t.p.Name)}
+		return nil, &failing{sent: true, err: refuse(502, "upstream_garbage",
+			"The upstream %s sent what is no answer", t.p.Name)}
 	case o.heard.fault != "": // it says so itself, before anything else
 		defer closing()
-		return nil, &failing{again: true, err: refuse(502, "upstream_error", "The upstream %s: %s", t.p.Name, hide(o.heard.fault, key))}
+		return nil, &failing{again: true, err: refuse(502, "upstream_error", "The upstream %s: %s", t.p.Name,
+			hide(o.heard.fault, key))}
 	}
 	return o, nil
 }
@@ -164,13 +166,15 @@ func (c *call) broken(ctx context.Context, t target, err error) *failing {
 		return &failing{err: refuse(499, "client_gone", "The client went away"), sent: true}
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return &failing{again: true, err: refuse(502, "upstream_unreachable", "The upstream %s can not be reached from this node", t.p.Name)}
+		return &failing{again: true, err: refuse(502, "upstream_unreachable",
+			"The upstream %s can not be reached from this node", t.p.Name)}
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return &failing{again: true, err: refuse(502, "upstream_unreachable", "The upstream %s has no address", t.p.Name)}
 	}
 	c.g.log.Warn("upstream broke off", "upstream", t.p.Name, "began", errors.As(err, new(errCut)))
-	return &failing{sent: true, err: refuse(502, "upstream_broke_off", "The upstream %s broke off before it answered", t.p.Name)}
+	return &failing{sent: true, err: refuse(502, "upstream_broke_off",
+		"The upstream %s broke off before it answered", t.p.Name)}
 }
 
 // denied classifies an error response. None of them is billed.
@@ -182,17 +186,21 @@ func (c *call) denied(t target, resp *http.Response, key string) *failing {
 	switch s := resp.StatusCode; {
 	case s == 401 || s == 403 || s == 402 || s == 407:
 		// Its text may quote a part of the key.
-		return &failing{err: say(502, "upstream_refused", "The upstream %s refused its key or account (%d); the board looks after that", t.p.Name, s)}
+		return &failing{err: say(502, "upstream_refused",
+			"The upstream %s refused its key or account (%d); the board looks after that", t.p.Name, s)}
 	case s == 404 || s == 405:
-		return &failing{err: say(404, "model_not_found", "The upstream %s does not know the model %s: %s", t.p.Name, t.model, text)}
+		return &failing{err: say(404, "model_not_found", "The upstream %s does not know the model %s: %s", t.p.Name,
+			t.model, text)}
 	case s == 429 || s == 408 || s == 409 || s == 529:
-		f := &failing{again: true, after: retryAfter(resp.Header), err: say(429, "upstream_busy", "The upstream %s has no room now: %s", t.p.Name, text)}
+		f := &failing{again: true, after: retryAfter(resp.Header), err: say(429, "upstream_busy",
+			"The upstream %s has no room now: %s", t.p.Name, text)}
 		f.err.after = int(min(max(f.after, time.Second), time.Minute) / time.Second)
 		return f
 	case s >= 500 && strings.Contains(text, "too large to process"): // llama.cpp, of a text that its batch can not hold
 		return &failing{err: say(413, "upstream_invalid", "%s", text)}
 	case s >= 500:
-		return &failing{again: true, after: retryAfter(resp.Header), err: say(502, "upstream_error", "The upstream %s failed (%d): %s", t.p.Name, s, text)}
+		return &failing{again: true, after: retryAfter(resp.Header), err: say(502, "upstream_error",
+			"The upstream %s failed (%d): %s", t.p.Name, s, text)}
 	case s == 400 || s == 413 || s == 422:
 		return &failing{err: say(s, "upstream_invalid", "%s", text)}
 	}
@@ -255,7 +263,8 @@ func hide(text, key string) string {
 }
 
 // paths are appended to an upstream's base URL.
-var paths = map[dialect]string{chat: "/chat/completions", responses: "/responses", messages: "/v1/messages", embeddings: "/embeddings"}
+var paths = map[dialect]string{chat: "/chat/completions", responses: "/responses", messages: "/v1/messages",
+	embeddings: "/embeddings"}
 
 // address returns the URL of a target.
 func address(t target, up dialect, stream bool) string {
@@ -277,7 +286,8 @@ func address(t target, up dialect, stream bool) string {
 // server that supports only the OpenAI dialect.
 func googleBase(p money.ModelProvider) (string, bool) {
 	base := strings.TrimSuffix(p.BaseURL, "/openai")
-	return base, p.Kind == money.ModelGemini && (base != p.BaseURL || strings.HasSuffix(base, "/v1beta") || strings.HasSuffix(base, "/v1alpha"))
+	return base, p.Kind == money.ModelGemini && (base != p.BaseURL || strings.HasSuffix(base, "/v1beta") ||
+		strings.HasSuffix(base, "/v1alpha"))
 }
 
 // header sets the headers of a request to an upstream. Of the client's headers it passes on only
@@ -321,7 +331,8 @@ func betas(list string) string {
 	for b := range strings.SplitSeq(list, ",") {
 		b = strings.TrimSpace(b)
 		bad := b == "" || len(b) > 100 || strings.ContainsFunc(b, func(r rune) bool { return r <= ' ' || r > '~' })
-		for _, head := range []string{"context-1m", "fast-mode", "web-", "code-execution", "mcp-client", "oauth", "files-api", "skills", "compact", "context-management", "advisor"} {
+		for _, head := range []string{"context-1m", "fast-mode", "web-", "code-execution", "mcp-client", "oauth", "files-api",
+			"skills", "compact", "context-management", "advisor"} {
 			bad = bad || strings.HasPrefix(b, head)
 		}
 		if !bad && len(keep) < 32 {

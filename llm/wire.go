@@ -237,7 +237,8 @@ func (r *refusal) body(d dialect) []byte {
 		if len(r.detail) > 0 {
 			info["details"] = r.detail
 		}
-		return encode(map[string]any{"error": map[string]any{"code": r.status, "message": r.message, "status": generateStatus(r.status), "details": []any{info}}})
+		return encode(map[string]any{"error": map[string]any{"code": r.status, "message": r.message,
+			"status": generateStatus(r.status), "details": []any{info}}})
 	}
 	if d == messages {
 		return encode(map[string]any{"type": "error", "error": struct {
@@ -256,7 +257,8 @@ func (r *refusal) event(d dialect) []byte {
 	case messages:
 		return appendEvent(nil, "error", r.body(d))
 	case responses:
-		return appendEvent(nil, "error", encode(map[string]any{"type": "error", "code": r.code, "message": r.message, "param": nil}))
+		return appendEvent(nil, "error", encode(map[string]any{"type": "error", "code": r.code, "message": r.message,
+			"param": nil}))
 	}
 	return appendEvent(nil, "", r.body(d))
 }

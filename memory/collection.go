@@ -87,7 +87,8 @@ type modelSpace struct {
 
 // NewCollection returns an empty collection.
 func NewCollection() *Collection {
-	return &Collection{slotOf: map[ID]uint32{}, lex: newLexicon(), names: names{of: map[string]uint32{}}, spaces: map[uint32]*modelSpace{}, exact: Exact}
+	return &Collection{slotOf: map[ID]uint32{}, lex: newLexicon(), names: names{of: map[string]uint32{}},
+		spaces: map[uint32]*modelSpace{}, exact: Exact}
 }
 
 // GraphFrom sets from how many vectors of a model on a graph is kept, in the place of
@@ -154,8 +155,10 @@ func (c *Collection) Put(d Doc) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remove(d.ID)
-	row := doc{id: d.ID, agent: c.names.number(d.Agent), project: c.names.number(d.Project), issue: c.names.number(d.Issue), run: c.names.number(d.Run),
-		kind: c.names.number(d.Kind), private: d.Private, created: d.CreatedAt, expires: d.ExpiresAt, importance: int32(d.Importance), used: true, given: d.Given, replaced: d.Replaced}
+	row := doc{id: d.ID, agent: c.names.number(d.Agent), project: c.names.number(d.Project),
+		issue: c.names.number(d.Issue), run: c.names.number(d.Run),
+		kind: c.names.number(d.Kind), private: d.Private, created: d.CreatedAt, expires: d.ExpiresAt,
+		importance: int32(d.Importance), used: true, given: d.Given, replaced: d.Replaced}
 	for _, t := range d.Tags {
 		row.tags = append(row.tags, c.names.number(t))
 	}

@@ -135,7 +135,8 @@ func (l *lexicon) ranked(c corpus, q query, n int, within bitset) (best []wordFo
 		rest += words[i].most
 	}
 	slices.SortStableFunc(words, func(a, b wanted) int { return cmp.Compare(b.most, a.most) })
-	t := tally{lexicon: l, corpus: c, n: n, within: within, score: make([]int64, len(l.texts)), counts: make([]uint8, len(l.texts))}
+	t := tally{lexicon: l, corpus: c, n: n, within: within, score: make([]int64, len(l.texts)),
+		counts: make([]uint8, len(l.texts))}
 	for _, w := range words {
 		closed := t.narrow(rest)
 		if closed && len(t.met)*perText < w.postings {

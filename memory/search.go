@@ -165,7 +165,8 @@ func (c *Collection) filter(s Search) (passes func(*doc) bool, chosen bool) {
 	}
 	chosen = f.After != 0 || f.Before != 0
 	reader := c.names.of[f.Reader]
-	agents, projects, issues, runs, kinds, tags := numbers(f.Agents), numbers(f.Projects), numbers(f.Issues), numbers(f.Runs), numbers(f.Kinds), numbers(f.Tags)
+	agents, projects, issues, runs, kinds, tags := numbers(f.Agents), numbers(f.Projects), numbers(f.Issues),
+		numbers(f.Runs), numbers(f.Kinds), numbers(f.Tags)
 	oneOf := func(list []uint32, n uint32) bool { return len(list) == 0 || n != 0 && slices.Contains(list, n) }
 	return func(d *doc) bool {
 		switch {
@@ -173,7 +174,8 @@ func (c *Collection) filter(s Search) (passes func(*doc) bool, chosen bool) {
 		case d.replaced && !f.Replaced:
 		case d.private && !f.All && (reader == 0 || d.agent != reader):
 		case d.created < f.After || f.Before != 0 && d.created >= f.Before:
-		case !oneOf(agents, d.agent) || !oneOf(projects, d.project) || !oneOf(issues, d.issue) || !oneOf(runs, d.run) || !oneOf(kinds, d.kind):
+		case !oneOf(agents, d.agent) || !oneOf(projects, d.project) || !oneOf(issues, d.issue) || !oneOf(runs, d.run) ||
+			!oneOf(kinds, d.kind):
 		case slices.ContainsFunc(tags, func(t uint32) bool { return t == 0 || !slices.Contains(d.tags, t) }):
 		default:
 			return true
@@ -184,7 +186,8 @@ func (c *Collection) filter(s Search) (passes func(*doc) bool, chosen bool) {
 
 // rank ranks the slots of within by the words of q, as they count among all that may be
 // seen, and by vectors, and joins both lists.
-func (c *Collection) rank(s Search, q query, model string, vector []float32, among, within corpus, out Found) (Found, error) {
+func (c *Collection) rank(s Search, q query, model string, vector []float32, among, within corpus,
+	out Found) (Found, error) {
 	limit := max(1, min(s.Limit, MaxResults))
 	most := max(candidates, 4*limit)
 	results := map[uint32]*Result{}
@@ -231,7 +234,8 @@ func (c *Collection) rank(s Search, q query, model string, vector []float32, amo
 	return out, nil
 }
 
-func (c *Collection) byVectors(model string, vector []float32, within corpus, most int, at func(uint32) *Result) (n int, err error) {
+func (c *Collection) byVectors(model string, vector []float32, within corpus, most int, at func(uint32) *Result) (n int,
+	err error) {
 	number := c.names.of[model]
 	in := c.spaces[number]
 	if in == nil {

@@ -78,7 +78,8 @@ func TestWordsAreFound(t *testing.T) {
 		}
 	}
 	got := ask1(t, c, Search{Query: "full disk", By: ByWords})
-	if r := got.Results[0]; r.WordRank != 1 || r.VectorRank != 0 || len(r.Words) != 2 || r.Words[0].Word != "full" || r.Words[0].Worth+r.Words[1].Worth != r.WordsSum {
+	if r := got.Results[0]; r.WordRank != 1 || r.VectorRank != 0 || len(r.Words) != 2 || r.Words[0].Word != "full" ||
+		r.Words[0].Worth+r.Words[1].Worth != r.WordsSum {
 		t.Errorf("explained by %+v", r)
 	}
 }
@@ -88,11 +89,13 @@ func TestVectorsAreFound(t *testing.T) {
 	t.Parallel()
 	c := few(t)
 	got := ask1(t, c, Search{Query: "databases passwords rotation", By: ByVectors})
-	if n := numbers(got); len(n) == 0 || n[0] != 3 || got.Model != Lexical || got.Results[0].Cosine < 0.2 || got.Results[0].VectorRank != 1 {
+	if n := numbers(got); len(n) == 0 || n[0] != 3 || got.Model != Lexical || got.Results[0].Cosine < 0.2 ||
+		got.Results[0].VectorRank != 1 {
 		t.Errorf("found %+v", got)
 	}
 	both := ask1(t, c, Search{Query: "deployment"})
-	if r := both.Results[0]; r.WordRank == 0 || r.VectorRank == 0 || r.Score != 1_000_000_000/int64(60+r.WordRank)+1_000_000_000/int64(60+r.VectorRank) {
+	if r := both.Results[0]; r.WordRank == 0 || r.VectorRank == 0 ||
+		r.Score != 1_000_000_000/int64(60+r.WordRank)+1_000_000_000/int64(60+r.VectorRank) {
 		t.Errorf("joined to %+v", r)
 	}
 }
@@ -103,10 +106,12 @@ func TestUnreadableRecordsLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	without, with := few(t), few(t)
 	for n := range 300 {
-		put(t, with, 1000+n, Doc{Text: fmt.Sprintf("deployment disk friday invoice secret %d", n), Agent: "ada", Private: true})
+		put(t, with, 1000+n, Doc{Text: fmt.Sprintf("deployment disk friday invoice secret %d", n), Agent: "ada",
+			Private: true})
 		put(t, with, 2000+n, Doc{Text: fmt.Sprintf("deployment disk customer %d", n), ExpiresAt: 5})
 	}
-	for _, s := range []Search{{Query: "deployment friday disk"}, {Query: "invoi* customer", By: ByWords}, {Query: "secret"}, {Query: `"deployment disk"`},
+	for _, s := range []Search{{Query: "deployment friday disk"}, {Query: "invoi* customer", By: ByWords},
+		{Query: "secret"}, {Query: `"deployment disk"`},
 		{Query: "deployment", Filter: Filter{Agents: []string{"ada"}}}} {
 		for _, reader := range []string{"", "bob"} {
 			s.Now, s.Filter.Reader = 10, reader
@@ -129,16 +134,21 @@ func TestUnreadableRecordsLeaveNoTrace(t *testing.T) {
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	c := NewCollection()
-	put(t, c, 1, Doc{Text: "note one", Agent: "ada", Project: "p", Kind: "fact", Tags: []string{"x", "y"}, CreatedAt: 100, Importance: 900})
-	put(t, c, 2, Doc{Text: "note two", Agent: "bob", Issue: "i", Run: "r", Kind: "lesson", Tags: []string{"x"}, CreatedAt: 200})
+	put(t, c, 1, Doc{Text: "note one", Agent: "ada", Project: "p", Kind: "fact", Tags: []string{"x", "y"}, CreatedAt: 100,
+		Importance: 900})
+	put(t, c, 2, Doc{Text: "note two", Agent: "bob", Issue: "i", Run: "r", Kind: "lesson", Tags: []string{"x"},
+		CreatedAt: 200})
 	put(t, c, 3, Doc{Text: "note three", CreatedAt: 300, ExpiresAt: 1000})
 	for _, f := range []struct {
 		Filter
 		want []int
 	}{
-		{Filter{Agents: []string{"ada", "eve"}}, []int{1}}, {Filter{Projects: []string{"p"}}, []int{1}}, {Filter{Issues: []string{"i"}}, []int{2}},
-		{Filter{Runs: []string{"r"}}, []int{2}}, {Filter{Kinds: []string{"fact", "lesson"}}, []int{1, 2}}, {Filter{Tags: []string{"x", "y"}}, []int{1}},
-		{Filter{Tags: []string{"x"}}, []int{1, 2}}, {Filter{Tags: []string{"z"}}, nil}, {Filter{After: 200}, []int{2, 3}}, {Filter{Before: 200}, []int{1}},
+		{Filter{Agents: []string{"ada", "eve"}}, []int{1}}, {Filter{Projects: []string{"p"}}, []int{1}},
+		{Filter{Issues: []string{"i"}}, []int{2}},
+		{Filter{Runs: []string{"r"}}, []int{2}}, {Filter{Kinds: []string{"fact", "lesson"}}, []int{1, 2}},
+		{Filter{Tags: []string{"x", "y"}}, []int{1}},
+		{Filter{Tags: []string{"x"}}, []int{1, 2}}, {Filter{Tags: []string{"z"}}, nil}, {Filter{After: 200}, []int{2, 3}},
+		{Filter{Before: 200}, []int{1}},
 		{Filter{Agents: []string{"eve"}}, nil}, {Filter{}, []int{1, 2, 3}},
 	} {
 		got := ask1(t, c, Search{Query: "note", Filter: f.Filter, Now: 500})
@@ -154,7 +164,8 @@ func TestFilters(t *testing.T) {
 	if got := numbers(ask1(t, c, Search{Query: "note", Now: 400, HalfLife: 100})); !slices.Equal(got, []int{3, 2, 1}) {
 		t.Errorf("the newest first: %v", got)
 	}
-	if got := ask1(t, c, Search{Query: "note", Now: 400, Importance: 1000}); numbers(got)[0] != 1 || got.Results[0].Importance != 1900 {
+	if got := ask1(t, c, Search{Query: "note", Now: 400, Importance: 1000}); numbers(got)[0] != 1 ||
+		got.Results[0].Importance != 1900 {
 		t.Errorf("the important first: %+v", got)
 	}
 	for age, want := range map[int64]int{-5: 1000, 0: 1000, 50: 750, 100: 500, 150: 375, 200: 250, 100000: 1} {
@@ -171,7 +182,8 @@ func TestBadSearches(t *testing.T) {
 		Search
 		want error
 	}{
-		{Search{}, ErrNoQuestion}, {Search{Query: " … !"}, ErrNoQuestion}, {Search{Vector: make([]float32, LexicalDims)}, ErrZero},
+		{Search{}, ErrNoQuestion}, {Search{Query: " … !"}, ErrNoQuestion},
+		{Search{Vector: make([]float32, LexicalDims)}, ErrZero},
 		{Search{Vector: []float32{float32(math.NaN())}}, ErrNotFinite}, {Search{Vector: []float32{1, 2}}, ErrOtherDims},
 		{Search{Vector: make1(8), Model: "other"}, ErrModel},
 	} {
@@ -192,7 +204,8 @@ func TestModelsAreApart(t *testing.T) {
 	t.Parallel()
 	c := few(t)
 	put(t, c, 50, Doc{Text: "other", Model: "m", Vector: packed(t, make1(16))})
-	if err := c.Put(Doc{ID: idOf(51), Text: "longer", Model: "m", Vector: packed(t, make1(32))}); !errors.Is(err, ErrOtherDims) {
+	if err := c.Put(Doc{ID: idOf(51), Text: "longer", Model: "m", Vector: packed(t, make1(32))}); !errors.Is(err,
+		ErrOtherDims) {
 		t.Error(err)
 	}
 	got := ask1(t, c, Search{Vector: make1(16), Model: "m"})

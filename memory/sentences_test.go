@@ -301,7 +301,8 @@ func (j judged) collection(b *testing.B) *Collection {
 	c := NewCollection()
 	for n, text := range j.texts {
 		words, _ := Embed(text)
-		if err := c.Put(Doc{ID: idOf(n), Text: text, Model: sentenceModel, Vector: packed(b, j.textVectors[n]), Words: words}); err != nil {
+		if err := c.Put(Doc{ID: idOf(n), Text: text, Model: sentenceModel, Vector: packed(b, j.textVectors[n]),
+			Words: words}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -389,7 +390,8 @@ func lee(b *testing.B) judged {
 
 // wordnet is the definitions of WordNet: words ask for the one that defines them.
 func wordnet(b *testing.B) judged {
-	j := judged{textVectors: floats(b, "model-vectors.f32"), questionVectors: floats(b, "words.f32"), texts: lines(b, "sentences.txt")}
+	j := judged{textVectors: floats(b, "model-vectors.f32"), questionVectors: floats(b, "words.f32"),
+		texts: lines(b, "sentences.txt")}
 	j.texts = j.texts[:len(j.textVectors)]
 	var right []int
 	for _, line := range lines(b, "words.txt") {

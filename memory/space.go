@@ -61,7 +61,8 @@ func NewSpace(dims int) (*Space, error) {
 	if dims < MinDims || dims > MaxDims {
 		return nil, ErrDims
 	}
-	return &Space{dims: dims, stride: strideOf(dims), exact: Exact, slotOf: map[ID]uint32{}, top: -1, upper: map[uint32][]uint32{},
+	return &Space{dims: dims, stride: strideOf(dims), exact: Exact, slotOf: map[ID]uint32{}, top: -1,
+		upper:  map[uint32][]uint32{},
 		visits: sync.Pool{New: func() any { return &visited{} }}}, nil
 }
 

@@ -275,7 +275,8 @@ func TestRemovedVectorsLeaveMemory(t *testing.T) {
 		}
 	}
 	for _, c := range s.chunks {
-		if slices.ContainsFunc(c.vec, func(n int8) bool { return n != 0 }) || slices.ContainsFunc(c.links, func(n uint32) bool { return n != 0 }) {
+		if slices.ContainsFunc(c.vec, func(n int8) bool { return n != 0 }) || slices.ContainsFunc(c.links,
+			func(n uint32) bool { return n != 0 }) {
 			t.Error("something is left of what was removed")
 		}
 	}

@@ -38,9 +38,11 @@ func lowerASCII(s string) bool {
 
 // englishWhole are words that no rule fits.
 var englishWhole = map[string]string{
-	"skis": "ski", "skies": "sky", "dying": "die", "lying": "lie", "tying": "tie", "idly": "idl", "gently": "gentl", "ugly": "ugli",
-	"early": "earli", "only": "onli", "singly": "singl", "sky": "sky", "news": "news", "howe": "howe", "atlas": "atlas", "cosmos": "cosmos",
-	"bias": "bias", "andes": "andes",
+	"skis": "ski", "skies": "sky", "dying": "die", "lying": "lie", "tying": "tie", "idly": "idl", "gently": "gentl",
+	"ugly":  "ugli",
+	"early": "earli", "only": "onli", "singly": "singl", "sky": "sky", "news": "news", "howe": "howe", "atlas": "atlas",
+	"cosmos": "cosmos",
+	"bias":   "bias", "andes": "andes",
 }
 
 type english struct {
@@ -184,9 +186,12 @@ func (e *english) finalY() {
 }
 
 var englishDerived = map[string]string{
-	"tional": "tion", "enci": "ence", "anci": "ance", "abli": "able", "entli": "ent", "izer": "ize", "ization": "ize", "ational": "ate",
-	"ation": "ate", "ator": "ate", "alism": "al", "aliti": "al", "alli": "al", "fulness": "ful", "ousli": "ous", "ousness": "ous",
-	"iveness": "ive", "iviti": "ive", "biliti": "ble", "bli": "ble", "ogi": "og", "fulli": "ful", "lessli": "less", "li": "",
+	"tional": "tion", "enci": "ence", "anci": "ance", "abli": "able", "entli": "ent", "izer": "ize", "ization": "ize",
+	"ational": "ate",
+	"ation":   "ate", "ator": "ate", "alism": "al", "aliti": "al", "alli": "al", "fulness": "ful", "ousli": "ous",
+	"ousness": "ous",
+	"iveness": "ive", "iviti": "ive", "biliti": "ble", "bli": "ble", "ogi": "og", "fulli": "ful",
+	"lessli": "less", "li": "",
 }
 
 func (e *english) derived() {
@@ -235,7 +240,8 @@ func (e *english) adjective() {
 }
 
 func (e *english) rest() {
-	s := e.longest("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ism", "ate", "iti", "ous", "ive", "ize", "ion")
+	s := e.longest("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ism", "ate", "iti",
+		"ous", "ive", "ize", "ion")
 	if s == "" || !e.in(e.r2, len(s)) {
 		return
 	}

@@ -57,7 +57,8 @@ func letterAfter(s string) bool {
 }
 
 func unspaced(r rune) bool {
-	return r >= 0xe00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer)
+	return r >= 0xe00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
+		unicode.Khmer)
 }
 
 // stems returns the stems of a word: the English one and, where it differs, the German

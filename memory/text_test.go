@@ -31,8 +31,10 @@ func TestWords(t *testing.T) {
 // Words of one stem are one word, in both languages.
 func TestStems(t *testing.T) {
 	t.Parallel()
-	for _, same := range []string{"connect connected connecting connection connections connects", "relate related relating relates", "hop hopping hopped",
-		"hope hoping hoped", "city cities", "generate generated generator", "possible possibly", "run running runs", "agree agreed", "happy happiness",
+	for _, same := range []string{"connect connected connecting connection connections connects",
+		"relate related relating relates", "hop hopping hopped",
+		"hope hoping hoped", "city cities", "generate generated generator", "possible possibly", "run running runs",
+		"agree agreed", "happy happiness",
 		"nation nations nation's", "argue argued argues arguing", "deploy deployed deploys deploying"} {
 		first, _, _ := strings.Cut(same, " ")
 		for w := range strings.FieldsSeq(same) {
@@ -41,8 +43,10 @@ func TestStems(t *testing.T) {
 			}
 		}
 	}
-	for _, same := range []string{"haus hauses häuser häusern", "aufeinander aufeinanders", "kategorie kategorien", "schnell schnelle schnellen schnelles",
-		"rechnung rechnungen", "kunde kunden", "freundlich freundliche freundlichkeit", "straße strasse straßen", "lehrerin lehrerinnen"} {
+	for _, same := range []string{"haus hauses häuser häusern", "aufeinander aufeinanders", "kategorie kategorien",
+		"schnell schnelle schnellen schnelles",
+		"rechnung rechnungen", "kunde kunden", "freundlich freundliche freundlichkeit", "straße strasse straßen",
+		"lehrerin lehrerinnen"} {
 		first, _, _ := strings.Cut(same, " ")
 		for w := range strings.FieldsSeq(same) {
 			if stemGerman(w) != stemGerman(first) {
@@ -50,8 +54,10 @@ func TestStems(t *testing.T) {
 			}
 		}
 	}
-	for word, want := range map[string]string{"news": "news", "skies": "sky", "generalizations": "general", "sky": "sky", "ties": "tie", "cries": "cri",
-		"gas": "gas", "this": "this", "gaps": "gap", "be": "be", "proceed": "proceed", "consistency": "consist", "knightly": "knight", "communication": "communic", "rate": "rate"} {
+	for word, want := range map[string]string{"news": "news", "skies": "sky", "generalizations": "general", "sky": "sky",
+		"ties": "tie", "cries": "cri",
+		"gas": "gas", "this": "this", "gaps": "gap", "be": "be", "proceed": "proceed", "consistency": "consist",
+		"knightly": "knight", "communication": "communic", "rate": "rate"} {
 		if got := stemEnglish(word); got != want {
 			t.Errorf("%s → %s, want %s", word, got, want)
 		}
@@ -60,7 +66,8 @@ func TestStems(t *testing.T) {
 
 // Any text is taken apart, embedded and found without failing, and the same way twice.
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"", "Häuser's running", "\"a phrase\" pre* \"", "東京 \xff\xfe", "''''", "yyyy yay", "a'b'c", "ssss iesied"} {
+	for _, s := range []string{"", "Häuser's running", "\"a phrase\" pre* \"", "東京 \xff\xfe", "''''", "yyyy yay", "a'b'c",
+		"ssss iesied"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -92,7 +99,8 @@ func FuzzText(f *testing.F) {
 			t.Errorf("found %+v", got)
 		}
 		c.Remove(idOf(1))
-		if len(c.lex.formOf) != 0 || len(c.lex.termOf) != 0 || c.lex.total != 0 || len(c.spaces) != 0 || len(c.names.of) != 0 {
+		if len(c.lex.formOf) != 0 || len(c.lex.termOf) != 0 || c.lex.total != 0 || len(c.spaces) != 0 ||
+			len(c.names.of) != 0 {
 			t.Error("something is left of what was removed")
 		}
 	})

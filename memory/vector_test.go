@@ -58,7 +58,8 @@ func TestBadVectorsAreRefused(t *testing.T) {
 		x    []float32
 		want error
 	}{
-		{with(float32(math.NaN())), ErrNotFinite}, {with(float32(math.Inf(1))), ErrNotFinite}, {with(float32(math.Inf(-1))), ErrNotFinite},
+		{with(float32(math.NaN())), ErrNotFinite}, {with(float32(math.Inf(1))), ErrNotFinite},
+		{with(float32(math.Inf(-1))), ErrNotFinite},
 		{make([]float32, 16), ErrZero}, {good[:7], ErrDims}, {make([]float32, MaxDims+1), ErrDims}, {nil, ErrDims},
 		{with(math.SmallestNonzeroFloat32), nil}, {with(math.MaxFloat32), nil},
 	} {

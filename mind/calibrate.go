@@ -29,8 +29,10 @@ const (
 )
 
 // bands are the intervals of ticks that there are.
-var bands = []time.Duration{10 * time.Microsecond, 50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
-	time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, time.Second}
+var bands = []time.Duration{10 * time.Microsecond, 50 * time.Microsecond, 100 * time.Microsecond,
+	250 * time.Microsecond, 500 * time.Microsecond,
+	time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
+	500 * time.Millisecond, time.Second}
 
 // bandOf returns the smallest band whose budget a tick of p95 keeps.
 func bandOf(p95 time.Duration) time.Duration {
@@ -73,7 +75,8 @@ func Calibrate(ctx context.Context, sync time.Duration) (Calibration, error) {
 			return Calibration{}, err
 		}
 		began := time.Now()
-		found, err := c.Search(index.Search{Vector: vector(), Model: "calibration", By: index.ByVectors, Limit: nearest, Filter: index.Filter{All: true}})
+		found, err := c.Search(index.Search{Vector: vector(), Model: "calibration", By: index.ByVectors, Limit: nearest,
+			Filter: index.Filter{All: true}})
 		if err != nil {
 			return Calibration{}, err
 		}
@@ -85,11 +88,13 @@ func Calibrate(ctx context.Context, sync time.Duration) (Calibration, error) {
 		sum := sha256.Sum256(block)
 		ended := time.Now()
 		block[0] = sum[0]
-		searches, hashes, ticks = append(searches, searched.Sub(began)), append(hashes, ended.Sub(linked)), append(ticks, ended.Sub(began))
+		searches, hashes, ticks = append(searches, searched.Sub(began)), append(hashes, ended.Sub(linked)),
+			append(ticks, ended.Sub(began))
 	}
 	for _, list := range [][]time.Duration{hashes, searches, ticks} {
 		slices.Sort(list)
 	}
 	p95 := ticks[calibTicks*95/100]
-	return Calibration{At: time.Now().UTC(), CPU: hashes[calibTicks/2], Sync: sync, Search: searches[calibTicks/2], Tick: p95, Median: ticks[calibTicks/2], Interval: max(bandOf(p95), fastestInterval)}, nil
+	return Calibration{At: time.Now().UTC(), CPU: hashes[calibTicks/2], Sync: sync, Search: searches[calibTicks/2],
+		Tick: p95, Median: ticks[calibTicks/2], Interval: max(bandOf(p95), fastestInterval)}, nil
 }

@@ -69,7 +69,8 @@ func New(cfg Config) *Mind {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	return &Mind{cfg: cfg, log: cfg.Logger, wake: make(chan struct{}, 1), changed: map[ledger.CompanyID]bool{}, at: map[ledger.CompanyID]position{},
+	return &Mind{cfg: cfg, log: cfg.Logger, wake: make(chan struct{}, 1), changed: map[ledger.CompanyID]bool{},
+		at:       map[ledger.CompanyID]position{},
 		interval: min(max(cmp.Or(cfg.Interval, usualInterval), fastestInterval), slowestInterval)}
 }
 

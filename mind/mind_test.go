@@ -33,7 +33,8 @@ func newLab(t *testing.T) *lab {
 	view := func(f func(*ledger.Tx) error) error { return f(l.Tx) }
 	r := recall.New(recall.Config{View: view})
 	now := l.Now // time stands still: no tick is too slow
-	l.m = New(Config{View: view, Clock: func() time.Time { return now }, Leads: func() bool { return l.leads }, Head: func() uint64 { return 0 },
+	l.m = New(Config{View: view, Clock: func() time.Time { return now }, Leads: func() bool { return l.leads },
+		Head: func() uint64 { return 0 },
 		Entries: func(context.Context, uint64) iter.Seq2[ledger.Entry, error] {
 			return func(func(ledger.Entry, error) bool) {}
 		},
@@ -91,11 +92,14 @@ func TestLikesAreLinked(t *testing.T) {
 	b := l.remember("Globex pays its invoices late, at the end of each quarter")
 	c := l.remember("The oven is cleaned on Fridays")
 	l.settle()
-	if memory.Likes(l.Tx, l.Company, a) != 1 || memory.Likes(l.Tx, l.Company, b) != 1 || memory.Likes(l.Tx, l.Company, c) != 0 {
-		t.Errorf("likes of %d, %d and %d", memory.Likes(l.Tx, l.Company, a), memory.Likes(l.Tx, l.Company, b), memory.Likes(l.Tx, l.Company, c))
+	if memory.Likes(l.Tx, l.Company, a) != 1 || memory.Likes(l.Tx, l.Company, b) != 1 ||
+		memory.Likes(l.Tx, l.Company, c) != 0 {
+		t.Errorf("likes of %d, %d and %d", memory.Likes(l.Tx, l.Company, a), memory.Likes(l.Tx, l.Company, b),
+			memory.Likes(l.Tx, l.Company, c))
 	}
 	s := l.m.Stat()
-	if len(l.commits) != 1 || s.Sensed != 3 || s.Searched != 3 || s.Acknowledged != 3 || s.Commits != 1 || s.State != "resting" || len(s.Last) != 3 || s.Last[0].Kind != Novelty {
+	if len(l.commits) != 1 || s.Sensed != 3 || s.Searched != 3 || s.Acknowledged != 3 || s.Commits != 1 ||
+		s.State != "resting" || len(s.Last) != 3 || s.Last[0].Kind != Novelty {
 		t.Errorf("commits %v, %+v", l.commits, s)
 	}
 	if at := memory.LinkingOf(l.Tx, l.Company); at.Through != 3 || at.Pairs == 0 {
@@ -221,14 +225,16 @@ func TestTheIntervalKeepsTheBudget(t *testing.T) {
 	if at := next(usualInterval, budget(usualInterval)); at != usualInterval {
 		t.Errorf("ticks that keep their budget come every %s", at)
 	}
-	for p95, want := range map[time.Duration]time.Duration{0: 10 * time.Microsecond, 3 * time.Microsecond: 10 * time.Microsecond, 4 * time.Microsecond: 50 * time.Microsecond,
+	for p95, want := range map[time.Duration]time.Duration{0: 10 * time.Microsecond,
+		3 * time.Microsecond: 10 * time.Microsecond, 4 * time.Microsecond: 50 * time.Microsecond,
 		15 * time.Millisecond: 50 * time.Millisecond, time.Minute: time.Second} {
 		if got := bandOf(p95); got != want {
 			t.Errorf("band of %s is %s, want %s", p95, got, want)
 		}
 	}
 	c, err := Calibrate(t.Context(), time.Millisecond)
-	if err != nil || c.CPU <= 0 || c.Search <= 0 || c.Tick < c.Median || c.Interval < fastestInterval || c.Sync != time.Millisecond {
+	if err != nil || c.CPU <= 0 || c.Search <= 0 || c.Tick < c.Median || c.Interval < fastestInterval ||
+		c.Sync != time.Millisecond {
 		t.Errorf("%+v, %v", c, err)
 	}
 	gone, cancel := context.WithCancel(t.Context())

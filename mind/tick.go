@@ -43,7 +43,8 @@ func (m *Mind) Stat() Stat {
 		s.Mean = m.computed / time.Duration(s.Ticks)
 	}
 	q := m.queue
-	s.Waiting, s.Room, s.Dropped, s.Expired, s.Acknowledged, s.Last = len(q.list), maxImpulses, q.dropped, q.expired, q.done, slices.Clone(q.last)
+	s.Waiting, s.Room, s.Dropped, s.Expired, s.Acknowledged, s.Last = len(q.list), maxImpulses, q.dropped, q.expired,
+		q.done, slices.Clone(q.last)
 	s.Calibration = m.calibrate
 	return s
 }
@@ -226,7 +227,8 @@ func (m *Mind) think(tx *ledger.Tx, i Impulse, t *thought, now time.Time) bool {
 			return true
 		}
 	}
-	s := index.Search{Vector: v.Unpack(), Model: string(r.Model), By: index.ByVectors, Limit: nearest + 1, Now: now.UnixMilli()}
+	s := index.Search{Vector: v.Unpack(), Model: string(r.Model), By: index.ByVectors, Limit: nearest + 1,
+		Now: now.UnixMilli()}
 	if r.Model == "" {
 		s.Model = index.Lexical
 	}

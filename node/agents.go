@@ -24,12 +24,14 @@ import (
 )
 
 // tools are the command-line tools that work as agents, by adapter type.
-var tools = map[string]cli.Tool{"acp": acp.Tool{}, "claude_local": claude.Tool{}, "codex_local": codex.Tool{}, "cursor": cursor.Tool{}, "gemini_local": gemini.Tool{},
+var tools = map[string]cli.Tool{"acp": acp.Tool{}, "claude_local": claude.Tool{}, "codex_local": codex.Tool{},
+	"cursor": cursor.Tool{}, "gemini_local": gemini.Tool{},
 	"hermes_local": hermes.Tool{}, "opencode_local": opencode.Tool{}, "pi_local": pi.Tool{}}
 
 // addTools adds an adapter for each tool, which starts its program through p, and the
 // adapter of OpenClaw gateways, which may be in the networks of private, and kernel, which hands tasks to a mesh.
-func addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string, private []netip.Prefix, kernel scheduler.Adapter, log *slog.Logger) error {
+func addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string, private []netip.Prefix,
+	kernel scheduler.Adapter, log *slog.Logger) error {
 	claw, err := openclaw.New(openclaw.Config{Dir: dir, Private: private, Log: log})
 	if err != nil {
 		return err

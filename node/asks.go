@@ -160,7 +160,8 @@ func (n *Node) onAsk(a transport.Asked) (func(context.Context) ([]byte, error), 
 		return func(ctx context.Context) ([]byte, error) { return n.welcome(ctx, row.ID) }, nil
 	}
 	now := time.Now()
-	w := &waiting{Code: a.Code, Node: node, Addr: a.Addr.Addr().Unmap().WithZone("").String(), Asked: now.UnixMilli(), Until: now.Add(askAge).UnixMilli(), decided: make(chan error, 2)}
+	w := &waiting{Code: a.Code, Node: node, Addr: a.Addr.Addr().Unmap().WithZone("").String(), Asked: now.UnixMilli(),
+		Until: now.Add(askAge).UnixMilli(), decided: make(chan error, 2)}
 	if err := n.asks.add(w, a.Addr.Addr(), now); err != nil {
 		return nil, err
 	}
@@ -260,14 +261,16 @@ const maxAsked = 256
 func (n *Node) JoinRequests(ctx context.Context) (out []api.JoinRequest) {
 	for _, w := range n.everyAsk(ctx, syncAsks, nil) {
 		if row, err := w.Node.Check(); err == nil {
-			out = append(out, api.JoinRequest{Code: w.Code, Node: row.ID, Name: row.Name, Labels: row.Labels, Address: w.Addr, Asked: w.Asked, Until: w.Until})
+			out = append(out, api.JoinRequest{Code: w.Code, Node: row.ID, Name: row.Name, Labels: row.Labels, Address: w.Addr,
+				Asked: w.Asked, Until: w.Until})
 		}
 	}
 	return out
 }
 
 // Approve admits the node that shows a code, on behalf of the actor by.
-func (n *Node) Approve(ctx context.Context, by ledger.Actor, with ledger.Credential, code string) (identity.NodeID, error) {
+func (n *Node) Approve(ctx context.Context, by ledger.Actor, with ledger.Credential,
+	code string) (identity.NodeID, error) {
 	var found []waiting
 	for _, w := range n.everyAsk(ctx, syncAsks, nil) {
 		if w.Code == code {
@@ -278,7 +281,8 @@ func (n *Node) Approve(ctx context.Context, by ledger.Actor, with ledger.Credent
 	case len(found) == 0:
 		return "", ledger.Refuse(ledger.NotFound, nil, "No node waits with the code %s", code)
 	case len(found) > 1:
-		return "", ledger.Refuse(ledger.Conflict, nil, "More than one node shows the code %s: refuse it, and let the right one ask again", code)
+		return "", ledger.Refuse(ledger.Conflict, nil,
+			"More than one node shows the code %s: refuse it, and let the right one ask again", code)
 	}
 	_, _, err := n.admit(ctx, ledger.NodeAdmit{Node: found[0].Node}, by, with)
 	return identity.NodeIDOf(found[0].Node.Key), err

@@ -12,7 +12,8 @@ import (
 )
 
 func someAsk(i int) *waiting {
-	return &waiting{Code: fmt.Sprint(i), Node: ledger.NewNode{Key: identity.Derive([32]byte{byte(i), byte(i >> 8), 7}).Public()},
+	return &waiting{Code: fmt.Sprint(i),
+		Node: ledger.NewNode{Key: identity.Derive([32]byte{byte(i), byte(i >> 8), 7}).Public()},
 		Addr: "192.0.2." + fmt.Sprint(i%200+1), decided: make(chan error, 2)}
 }
 

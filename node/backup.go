@@ -32,15 +32,18 @@ func (n *Node) Backup(ctx context.Context, w io.Writer, to []identity.Recipient,
 	if data == (identity.DataKey{}) {
 		return about, errors.New("this node does not hold the mesh's data key: take the backup from another one")
 	}
-	h := archiveHead{Genesis: n.member.Genesis, KeyEpoch: epoch, Data: data, Gossip: gossip, Term: n.consensus.Stats().Term, Blobs: files}
+	h := archiveHead{Genesis: n.member.Genesis, KeyEpoch: epoch, Data: data, Gossip: gossip, Term: n.consensus.Stats().
+		Term, Blobs: files}
 	snap, err := n.ledger.Snapshot()
 	if err != nil {
 		return about, err
 	}
 	defer snap.Close()
 	pos := snap.Position
-	h.About = About{Mesh: n.Mesh(), Node: n.ID(), At: time.Now().UTC().Format(time.RFC3339), Epoch: n.epoch(), Index: pos.Applied, Height: pos.Height,
-		Head: hex.EncodeToString(pos.Head[:]), Digest: hex.EncodeToString(pos.Digest[:]), Files: files, Version: n.conf.Version}
+	h.About = About{Mesh: n.Mesh(), Node: n.ID(), At: time.Now().UTC().Format(time.RFC3339), Epoch: n.epoch(),
+		Index: pos.Applied, Height: pos.Height,
+		Head: hex.EncodeToString(pos.Head[:]), Digest: hex.EncodeToString(pos.Digest[:]), Files: files,
+		Version: n.conf.Version}
 	if err := n.ledger.View(func(tx *ledger.Tx) error {
 		g, _, _ := ledger.Founding(tx)
 		h.About.Name = g.Name

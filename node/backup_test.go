@@ -26,7 +26,8 @@ import (
 // start opens a node on a directory, without an API.
 func start(t *testing.T, dir string, change ...func(*Config)) *Node {
 	t.Helper()
-	conf := Config{Dir: dir, HTTP: "none", Mesh: "127.0.0.1:0", Name: filepath.Base(dir), Machine: testMachine, Shim: []string{os.Args[0], "-test.run=^$"}}
+	conf := Config{Dir: dir, HTTP: "none", Mesh: "127.0.0.1:0", Name: filepath.Base(dir), Machine: testMachine,
+		Shim: []string{os.Args[0], "-test.run=^$"}}
 	conf.TuneConsensus = func(c *consensus.Config) { c.Stabilisation = 100 * time.Millisecond }
 	for _, f := range change {
 		f(&conf)
@@ -87,7 +88,8 @@ func content(t *testing.T, b []byte, k *identity.RecipientKey) io.Reader {
 func cutOff(t *testing.T, dir string, r io.Reader) {
 	t.Helper()
 	half := crash{from: filepath.Join(t.TempDir(), "half"), to: dir}
-	if _, err := Restore(t.Context(), half.from, testMachine, io.MultiReader(io.LimitReader(r, 5000), half)); !errors.Is(err, errCrash) {
+	if _, err := Restore(t.Context(), half.from, testMachine, io.MultiReader(io.LimitReader(r, 5000),
+		half)); !errors.Is(err, errCrash) {
 		t.Fatal("the restore was not cut off:", err)
 	}
 }
@@ -114,7 +116,9 @@ func TestWhatIsRefusedLeavesTheDirectoryAsItWas(t *testing.T) {
 	flipped := bytes.Clone(whole)
 	flipped[len(flipped)/2] ^= 1
 	var keys *identity.Keys
-	for name, bad := range map[string][]byte{"nothing": nil, "no backup": []byte("hello"), "its head": whole[:100], "half": whole[:len(whole)/2], "no end": whole[:len(whole)-1], "more": append(bytes.Clone(whole), 0), "flipped": flipped} {
+	for name, bad := range map[string][]byte{"nothing": nil, "no backup": []byte("hello"), "its head": whole[:100],
+		"half": whole[:len(whole)/2], "no end": whole[:len(whole)-1], "more": append(bytes.Clone(whole), 0),
+		"flipped": flipped} {
 		for _, with := range [][]string{nil, {"notes"}, {"notes", identity.File}} {
 			dir := t.TempDir()
 			for _, file := range with {
@@ -310,7 +314,8 @@ func TestBackupsOnASchedule(t *testing.T) {
 	key := identity.NewRecipientKey()
 	dir := t.TempDir()
 	n := start(t, filepath.Join(dir, "n"), func(c *Config) {
-		c.Backups = Backups{Every: time.Hour, Keep: 2, Dir: filepath.Join(dir, "kept"), To: []identity.Recipient{{Key: key.PublicKey().Bytes()}}}
+		c.Backups = Backups{Every: time.Hour, Keep: 2, Dir: filepath.Join(dir, "kept"),
+			To: []identity.Recipient{{Key: key.PublicKey().Bytes()}}}
 	})
 	if err := os.MkdirAll(n.conf.Backups.Dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -358,7 +363,8 @@ func TestRecoverAfterTheQuorumIsLost(t *testing.T) {
 		nodes = append(nodes, start(t, filepath.Join(base, name), own, func(c *Config) { c.Join = token }))
 	}
 	b, c := nodes[0], nodes[1]
-	kit.Wait{Most: 2 * time.Minute}.Until(t, "there are three voters", func() bool { return a.consensus.Stats().Voters == 3 })
+	kit.Wait{Most: 2 * time.Minute}.Until(t, "there are three voters",
+		func() bool { return a.consensus.Stats().Voters == 3 })
 	r := found(t, a, "Before")
 	for _, n := range nodes {
 		if err := n.ledger.WaitApplied(t.Context(), r.Index); err != nil {
@@ -385,7 +391,8 @@ func TestRecoverAfterTheQuorumIsLost(t *testing.T) {
 	found(t, a, "After")
 
 	// b starts again, meets a, and stops.
-	conf := Config{Dir: b.conf.Dir, HTTP: "none", Mesh: at.String(), Name: "b", Machine: testMachine, Shim: []string{os.Args[0]}, Seeds: []string{a.advertised().String()}}
+	conf := Config{Dir: b.conf.Dir, HTTP: "none", Mesh: at.String(), Name: "b", Machine: testMachine,
+		Shim: []string{os.Args[0]}, Seeds: []string{a.advertised().String()}}
 	b, err = Open(t.Context(), conf)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,8 @@ import (
 
 func (n *Node) openBlobs(context.Context) (err error) {
 	n.blobs, err = blob.Open(filepath.Join(n.conf.Dir, "blobs"), blob.Config{
-		Store: n.conf.Blobs.Store, Self: n.ID(), Peers: blobPeers{n}, Gone: n.conf.Blobs.Gone, Grace: n.conf.Blobs.Grace, Log: n.log,
+		Store: n.conf.Blobs.Store, Self: n.ID(), Peers: blobPeers{n}, Gone: n.conf.Blobs.Gone,
+		Grace: n.conf.Blobs.Grace, Log: n.log,
 	})
 	if err != nil {
 		return err
@@ -46,7 +47,8 @@ func (p blobPeers) Dial(ctx context.Context, to identity.NodeID, request []byte)
 // data: an untrusted node stores no files.
 func (p blobPeers) Live() (out []identity.NodeID) {
 	for id, m := range p.n.roster.all() {
-		if m.Member() && !m.Has(ledger.LabelUntrusted) && (id == p.n.ID() || p.n.discovery != nil && p.n.discovery.Alive(id)) {
+		if m.Member() && !m.Has(ledger.LabelUntrusted) && (id == p.n.ID() || p.n.discovery != nil &&
+			p.n.discovery.Alive(id)) {
 			out = append(out, id)
 		}
 	}

@@ -107,8 +107,9 @@ func (n *Node) serveBoot() {
 // bootOn says on a port how the node stands.
 func (n *Node) bootOn(p *port, cert *servedCert) {
 	l := cert.encrypt(p.hire())
-	server := &http.Server{Handler: http.HandlerFunc(n.tellBoot), ReadTimeout: bootTimeout, WriteTimeout: bootTimeout, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
+	server := &http.Server{Handler: http.HandlerFunc(n.tellBoot), ReadTimeout: bootTimeout, WriteTimeout: bootTimeout,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -145,7 +146,8 @@ func (n *Node) tellBoot(w http.ResponseWriter, r *http.Request) {
 		if state != kernel.Booting {
 			why = "The kernel is not ready: this node is shutting down"
 		}
-		body = map[string]any{"status": "not_ready", "state": state, "phase": phase, "reason": why, "error": why, "message": why, "code": "KERNEL_NOT_READY"}
+		body = map[string]any{"status": "not_ready", "state": state, "phase": phase, "reason": why, "error": why,
+			"message": why, "code": "KERNEL_NOT_READY"}
 	}
 	b, _ := json.Marshal(body) // strings always encode
 	w.WriteHeader(status)
@@ -212,7 +214,8 @@ func (p Profile) validate(c Config) error {
 		bad(c.Join != "" || c.Owner != "" || len(c.Seeds) > 0, "a node without a mesh takes no --join, --owner or --seed")
 		bad(c.MDNS != "" && c.MDNS != MDNSOff, "a node without a mesh announces itself nowhere; leave --mdns out")
 	case ProfileStatic:
-		bad(c.MDNS != "" && c.MDNS != MDNSOff, "peers are given by --seed and --join alone; leave --mdns out, or use the profile dynamic")
+		bad(c.MDNS != "" && c.MDNS != MDNSOff,
+			"peers are given by --seed and --join alone; leave --mdns out, or use the profile dynamic")
 	}
 	return errors.Join(errs...)
 }

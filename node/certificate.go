@@ -60,7 +60,8 @@ func (n *Node) certificate() (*servedCert, error) {
 			return certOf(pair), nil
 		}
 		kept := file + ".damaged"
-		n.log.Warn("the API's own certificate is damaged and is made again; clients that pinned it must take the new one", "file", file, "kept", kept, "error", damage)
+		n.log.Warn("the API's own certificate is damaged and is made again; clients that pinned it must take the new one",
+			"file", file, "kept", kept, "error", damage)
 		if err := os.Rename(file, kept); err != nil {
 			return nil, err
 		}
@@ -142,9 +143,11 @@ func makeCert(name string, names []string, now time.Time) ([]byte, error) {
 		return nil, err
 	}
 	c := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "selvage " + name}, NotBefore: now.Add(-certSlack), NotAfter: now.Add(certAge),
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "selvage " + name}, NotBefore: now.Add(-certSlack),
+		NotAfter: now.Add(certAge),
 		// Clients trust this certificate itself, so it must not sign others.
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
 	}
 	for _, n := range names {
 		if ip := net.ParseIP(n); ip != nil {

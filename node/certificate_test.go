@@ -12,7 +12,8 @@ import (
 )
 
 func TestTheNodeMakesItsCertificateOnce(t *testing.T) {
-	n := &Node{conf: Config{Dir: t.TempDir(), Name: "a", HTTP: "0.0.0.0:3100", HTTPNames: []string{"board.example"}}.withDefaults(), log: slog.New(slog.DiscardHandler)}
+	n := &Node{conf: Config{Dir: t.TempDir(), Name: "a", HTTP: "0.0.0.0:3100",
+		HTTPNames: []string{"board.example"}}.withDefaults(), log: slog.New(slog.DiscardHandler)}
 	first, err := n.certificate()
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,8 @@ func TestTheNodeMakesItsCertificateOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if c.IsCA || !slices.Equal(c.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}) || time.Until(c.NotAfter) < 365*24*time.Hour || !c.NotBefore.Before(time.Now()) {
+	if c.IsCA || !slices.Equal(c.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}) ||
+		time.Until(c.NotAfter) < 365*24*time.Hour || !c.NotBefore.Before(time.Now()) {
 		t.Errorf("certificate %+v", c)
 	}
 	if err := os.WriteFile(file, []byte("nonsense"), 0o600); err != nil {
@@ -102,7 +104,8 @@ func TestTheClaimCodeStays(t *testing.T) {
 
 // A damaged file with the loopback port is ignored.
 func TestDamagedLoopbackAddress(t *testing.T) {
-	for _, text := range []string{"", "127.0.0.1:1\x00", string(make([]byte, 16)), "127.0", "137.0.0.1:3200\n", "127.0.0.1:99999\n"} {
+	for _, text := range []string{"", "127.0.0.1:1\x00", string(make([]byte, 16)), "127.0", "137.0.0.1:3200\n",
+		"127.0.0.1:99999\n"} {
 		n := &Node{conf: Config{Dir: t.TempDir()}, log: slog.New(slog.DiscardHandler)}
 		if err := os.WriteFile(filepath.Join(n.conf.Dir, nearFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -82,7 +82,8 @@ func (n *Node) keepTime(ctx context.Context) {
 			return
 		}
 		behind = 0
-		if err := n.carryOut(ctx, n.command(ledger.KindTimeStep, "", ledger.TimeStep{To: time.Now().UnixMilli()})); err != nil {
+		if err := n.carryOut(ctx, n.command(ledger.KindTimeStep, "",
+			ledger.TimeStep{To: time.Now().UnixMilli()})); err != nil {
 			n.log.Warn("set the mesh's clock forward", "error", err)
 			return
 		}

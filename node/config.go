@@ -200,7 +200,8 @@ func (c Config) withDefaults() Config {
 
 // said describes the configuration for the kernel's log, without secrets.
 func (c Config) said() string {
-	return fmt.Sprintf("profile %s, http %s, mesh %s, mdns %s, mind %s, %d seeds", cmp.Or(c.Profile, ProfileDynamic), c.HTTP, c.Mesh, c.MDNS, cmp.Or(c.Mind, MindOff), len(c.Seeds))
+	return fmt.Sprintf("profile %s, http %s, mesh %s, mdns %s, mind %s, %d seeds", cmp.Or(c.Profile, ProfileDynamic),
+		c.HTTP, c.Mesh, c.MDNS, cmp.Or(c.Mind, MindOff), len(c.Seeds))
 }
 
 // validateTLS returns the errors of the TLS settings.
@@ -212,7 +213,8 @@ func (c Config) validateTLS() error {
 	case "", TLSAuto, TLSOn:
 	case TLSOff:
 		if beyond {
-			errs = append(errs, fmt.Errorf("%w on %s without TLS: others would read along; --tls %s is for this machine only", api.ErrBind, c.HTTP, TLSOff))
+			errs = append(errs, fmt.Errorf("%w on %s without TLS: others would read along; --tls %s is for this machine only",
+				api.ErrBind, c.HTTP, TLSOff))
 		}
 		if c.TLSCert != "" {
 			errs = append(errs, fmt.Errorf("--tls %s takes no certificate", TLSOff))
@@ -255,7 +257,8 @@ func (c Config) Validate() error {
 	if len(c.MeshName) > maxName {
 		errs = append(errs, fmt.Errorf("mesh name: at most %d bytes", maxName))
 	}
-	if strings.ContainsFunc(c.MeshID, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) || len(c.MeshID) > 32 {
+	if strings.ContainsFunc(c.MeshID, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) ||
+		len(c.MeshID) > 32 {
 		errs = append(errs, fmt.Errorf("mesh ID %q: up to 32 digits of 0-9 and a-f", c.MeshID))
 	}
 	if c.MeshID != "" && c.Found {

@@ -21,7 +21,8 @@ func (n *Node) addContainers(adapters map[string]scheduler.Adapter, p *process.A
 	if len(engine) == 0 || engine[0] == "none" || len(n.conf.Shim) == 0 {
 		return nil
 	}
-	a, err := container.New(container.Config{Engine: engine, Node: string(n.ID()), Shim: n.conf.Shim, Dir: p.Dir(), Private: n.floor(dir).Hidden, Process: p,
+	a, err := container.New(container.Config{Engine: engine, Node: string(n.ID()), Shim: n.conf.Shim, Dir: p.Dir(),
+		Private: n.floor(dir).Hidden, Process: p,
 		API: n.handler, Token: n.runToken, Environ: os.Environ(), Logger: n.log})
 	if err != nil {
 		return err

@@ -73,10 +73,12 @@ func (f *findings) quorum(ctx context.Context, n *Node) {
 		f.add("quorum", mesh.CheckBad, fmt.Sprintf("no leader for %s: nothing can be written", st.Age.Round(time.Second)),
 			"bring back most of the voters (selvage raft list-peers); if they are lost for good, see selvage recover")
 	case !st.Quorum:
-		f.add("quorum", mesh.CheckBad, "no leader since this node was started", "see that the peers can be reached over UDP; selvage raft list-peers names them")
+		f.add("quorum", mesh.CheckBad, "no leader since this node was started",
+			"see that the peers can be reached over UDP; selvage raft list-peers names them")
 	default:
 		if err := n.Ready(ctx); err != nil {
-			f.add("quorum", mesh.CheckWarn, fmt.Sprintf("there is a leader, but this node is not ready: %v", err), "wait until it has caught up; if it does not, see its log")
+			f.add("quorum", mesh.CheckWarn, fmt.Sprintf("there is a leader, but this node is not ready: %v", err),
+				"wait until it has caught up; if it does not, see its log")
 			return
 		}
 		f.add("quorum", mesh.CheckOK, "node "+st.Leader.Short()+" leads, and this node is up to date", "")
@@ -91,9 +93,11 @@ func (f *findings) voters(ctx context.Context, n *Node) {
 	}
 	switch {
 	case s.Voters < 3:
-		f.add("voters", mesh.CheckWarn, fmt.Sprintf("%d voter: no failover until a third node", s.Voters), "add nodes: selvage token create")
+		f.add("voters", mesh.CheckWarn, fmt.Sprintf("%d voter: no failover until a third node", s.Voters),
+			"add nodes: selvage token create")
 	case s.Tolerance == 0:
-		f.add("voters", mesh.CheckBad, fmt.Sprintf("of %d voters so many are gone that no further one may die", s.Voters), "bring them back, or add nodes that take their place")
+		f.add("voters", mesh.CheckBad, fmt.Sprintf("of %d voters so many are gone that no further one may die", s.Voters),
+			"bring them back, or add nodes that take their place")
 	case !s.Healthy:
 		f.add("voters", mesh.CheckWarn, "a voter is gone or behind", "see selvage autopilot state")
 	default:
@@ -121,9 +125,11 @@ func (f *findings) members(n *Node) {
 	case err != nil:
 		f.add("members", mesh.CheckBad, err.Error(), "see the node's log")
 	case len(dead) > 0:
-		f.add("members", mesh.CheckWarn, "not to be heard: "+strings.Join(dead, ", "), "bring them back; what is gone for good: selvage node remove NAME")
+		f.add("members", mesh.CheckWarn, "not to be heard: "+strings.Join(dead, ", "),
+			"bring them back; what is gone for good: selvage node remove NAME")
 	case len(cordoned) > 0:
-		f.add("members", mesh.CheckNote, "get no new runs: "+strings.Join(cordoned, ", "), "selvage node uncordon NAME, when that is over")
+		f.add("members", mesh.CheckNote, "get no new runs: "+strings.Join(cordoned, ", "),
+			"selvage node uncordon NAME, when that is over")
 	default:
 		f.add("members", mesh.CheckOK, "all are alive", "")
 	}
@@ -139,9 +145,11 @@ func (f *findings) peers(n *Node) {
 	t := n.transport.Stats()
 	switch {
 	case others > 0 && t.Connections == 0:
-		f.add("ports", mesh.CheckBad, "no connection with any peer", fmt.Sprintf("let UDP through to and from port %d, here and there", n.advertised().Port()))
+		f.add("ports", mesh.CheckBad, "no connection with any peer",
+			fmt.Sprintf("let UDP through to and from port %d, here and there", n.advertised().Port()))
 	case t.Refused["other_epoch"] > 0:
-		f.add("ports", mesh.CheckWarn, "a node of another epoch of this mesh knocks", "on that node: selvage recover --follow")
+		f.add("ports", mesh.CheckWarn, "a node of another epoch of this mesh knocks",
+			"on that node: selvage recover --follow")
 	case t.Refused["wrong_mesh"] > 0:
 		f.add("ports", mesh.CheckNote, "nodes of another mesh knock", "see their --seed and --join")
 	default:
@@ -151,7 +159,8 @@ func (f *findings) peers(n *Node) {
 
 func (f *findings) clock(n *Node) {
 	if err := n.clocks.mayLead(); err != nil {
-		f.add("clock", mesh.CheckBad, err.Error(), "synchronise it (timedatectl set-ntp true); until then this node does not lead")
+		f.add("clock", mesh.CheckBad, err.Error(),
+			"synchronise it (timedatectl set-ntp true); until then this node does not lead")
 		return
 	}
 	off, nodes := n.clocks.skew(time.Now())
@@ -169,9 +178,11 @@ func (f *findings) disk(n *Node) {
 	if c.LogWrites > 0 {
 		mean = c.LogWriteTime / time.Duration(c.LogWrites)
 	}
-	found := fmt.Sprintf("a synced write takes %s on average, the slowest took %s", mean.Round(10*time.Microsecond), c.LogWorst.Round(time.Millisecond))
+	found := fmt.Sprintf("a synced write takes %s on average, the slowest took %s", mean.Round(10*time.Microsecond),
+		c.LogWorst.Round(time.Millisecond))
 	if mean > slowSync {
-		f.add("sync", mesh.CheckWarn, found, "writes are as slow as this disk; a better card or an SSD makes them fast, --label and roles keep a slow node from voting (selvage node role NODE observer)")
+		f.add("sync", mesh.CheckWarn, found,
+			"writes are as slow as this disk; a better card or an SSD makes them fast, --label and roles keep a slow node from voting (selvage node role NODE observer)")
 		return
 	}
 	f.add("sync", mesh.CheckOK, found, "")
@@ -231,7 +242,9 @@ func (f *findings) asides(fsys vfs.FS, base string) bool {
 		if b, err := os.ReadFile(filepath.Join(base, name, asideReason)); err == nil {
 			why = strings.TrimSpace(string(b))
 		}
-		f.add("state", mesh.CheckWarn, fmt.Sprintf("this node's store was set aside once and built anew; the old one is in %s: %s", filepath.Join(base, name), why),
+		f.add("state", mesh.CheckWarn,
+			fmt.Sprintf("this node's store was set aside once and built anew; the old one is in %s: %s",
+				filepath.Join(base, name), why),
 			"check disk and memory of this machine; remove the directory when you know the cause")
 	}
 	return len(all) > 0
@@ -243,7 +256,8 @@ func (f *findings) files(n *Node) {
 		f.add("files", mesh.CheckBad, fmt.Sprintf("%d files on this node's disk are damaged, and no node that answers has a good copy", b.Damaged),
 			"start the nodes that are away; else upload these files again, or restore a backup; selvage scrub names them. This disk loses data: replace it")
 	case b.Rotten > 0:
-		f.add("files", mesh.CheckWarn, fmt.Sprintf("%d times something in a file on this node's disk did not have its hash any more; %d of them were put right with a peer's bytes", b.Rotten, b.Mended),
+		f.add("files", mesh.CheckWarn,
+			fmt.Sprintf("%d times something in a file on this node's disk did not have its hash any more; %d of them were put right with a peer's bytes", b.Rotten, b.Mended),
 			"this disk loses data: replace it")
 	default:
 		f.add("files", mesh.CheckOK, "no rotten file was found", "")
@@ -260,9 +274,11 @@ func (f *findings) scrub(s api.ScrubState) {
 	}
 	switch {
 	case s.Damaged > s.Mended:
-		f.add("scrub", mesh.CheckBad, fmt.Sprintf("%s: %d damaged files, %d of them mended", found, s.Damaged, s.Mended), "selvage scrub --status names them")
+		f.add("scrub", mesh.CheckBad, fmt.Sprintf("%s: %d damaged files, %d of them mended", found, s.Damaged, s.Mended),
+			"selvage scrub --status names them")
 	case s.Damaged > 0:
-		f.add("scrub", mesh.CheckWarn, fmt.Sprintf("%s: %d damaged files, all mended", found, s.Damaged), "this disk loses data: replace it")
+		f.add("scrub", mesh.CheckWarn, fmt.Sprintf("%s: %d damaged files, all mended", found, s.Damaged),
+			"this disk loses data: replace it")
 	case s.Error != "":
 		f.add("scrub", mesh.CheckWarn, found+"; it broke off: "+s.Error, "see the node's log")
 	default:
@@ -283,7 +299,8 @@ func (f *findings) certificate(n *Node) {
 	}
 	found := "the API's certificate is good until " + leaf.NotAfter.UTC().Format(time.DateOnly)
 	if time.Until(leaf.NotAfter) < certificateEnds {
-		f.add("certificate", mesh.CheckWarn, found, "give a new one with --tls-cert and --tls-key, or remove the node's own and start it again")
+		f.add("certificate", mesh.CheckWarn, found,
+			"give a new one with --tls-cert and --tls-key, or remove the node's own and start it again")
 		return
 	}
 	f.add("certificate", mesh.CheckOK, found, "")
@@ -292,17 +309,20 @@ func (f *findings) certificate(n *Node) {
 func (f *findings) backups(n *Node) {
 	b := n.conf.Backups
 	if b.Every == 0 {
-		f.add("backups", mesh.CheckNote, "this node makes none by itself", "on one or two nodes: selvage up --snapshot-every 24h --snapshot-to @backup.pub")
+		f.add("backups", mesh.CheckNote, "this node makes none by itself",
+			"on one or two nodes: selvage up --snapshot-every 24h --snapshot-to @backup.pub")
 		return
 	}
 	all, err := backupsIn(b.Dir)
 	if err == nil && len(all) > 0 {
 		if info, err := os.Stat(all[len(all)-1]); err == nil && time.Since(info.ModTime()) < 2*b.Every {
-			f.add("backups", mesh.CheckOK, fmt.Sprintf("%d in %s, the newest %s old", len(all), b.Dir, time.Since(info.ModTime()).Round(time.Minute)), "")
+			f.add("backups", mesh.CheckOK, fmt.Sprintf("%d in %s, the newest %s old", len(all), b.Dir,
+				time.Since(info.ModTime()).Round(time.Minute)), "")
 			return
 		}
 	}
-	f.add("backups", mesh.CheckWarn, "the newest one in "+b.Dir+" is older than the schedule allows, or there is none", "see the node's log for why")
+	f.add("backups", mesh.CheckWarn, "the newest one in "+b.Dir+" is older than the schedule allows, or there is none",
+		"see the node's log for why")
 }
 
 // waiting reports runs that wait for something that does not happen by itself.
@@ -315,7 +335,8 @@ func (f *findings) waiting(n *Node) {
 			for i, r := range runs {
 				name, _ := entity.AgentLabel(tx, row.ID, r.Agent)
 				since := time.Duration(now-why[i].Since) * time.Millisecond
-				f.add("runs", mesh.CheckWarn, fmt.Sprintf("run %s of agent %s (%s) has waited %s: %s", r.ID, name, row.Name, since.Round(time.Second), why[i].Text), string(why[i].Do))
+				f.add("runs", mesh.CheckWarn, fmt.Sprintf("run %s of agent %s (%s) has waited %s: %s", r.ID, name, row.Name,
+					since.Round(time.Second), why[i].Text), string(why[i].Do))
 			}
 			if told += len(runs); told >= maxToldWaits {
 				break

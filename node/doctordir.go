@@ -48,28 +48,34 @@ func DoctorDir(dir, machine string) []api.Check {
 func (f *findings) storeOf(dir string, keys *identity.Keys) {
 	f.asides(vfs.Default, dir)
 	if r, ok, err := readRebuild(dir); err == nil && ok {
-		f.add("rebuild", mesh.CheckBad, "the store is not to be trusted: "+r.reason, "start the node while the other voters run: it builds its state anew from them. "+noHealing)
+		f.add("rebuild", mesh.CheckBad, "the store is not to be trusted: "+r.reason,
+			"start the node while the other voters run: it builds its state anew from them. "+noHealing)
 	}
 	told := false // the membership was reported
 	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
 		err := withStore(dir, false, func(open *store.Store, l *ledger.Ledger) (err error) {
 			var damaged []error
 			unpaced := func(int64, int64) error { return nil }
-			if err := open.Scrub(context.Background(), unpaced, func(d *store.Damage) { damaged = append(damaged, d) }); err != nil {
+			if err := open.Scrub(context.Background(), unpaced, func(d *store.Damage) {
+				damaged = append(damaged,
+					d)
+			}); err != nil {
 				return err
 			}
 			if len(damaged) > 0 {
 				return errors.Join(damaged[:min(len(damaged), maxScrubFound)]...)
 			}
 			p := l.Position()
-			f.add("state", mesh.CheckOK, fmt.Sprintf("at height %d, index %d; selvage ledger verify --dir checks all of it", p.Height, p.Applied), "")
+			f.add("state", mesh.CheckOK, fmt.Sprintf("at height %d, index %d; selvage ledger verify --dir checks all of it",
+				p.Height, p.Applied), "")
 			told = true
 			f.membershipOf(dir, keys, l)
 			return nil
 		})
 		switch {
 		case distrusted(err) != "":
-			f.add("state", mesh.CheckBad, err.Error(), "start the node while the other voters run: it sets this store aside and builds its state anew from them. "+noHealing)
+			f.add("state", mesh.CheckBad, err.Error(),
+				"start the node while the other voters run: it sets this store aside and builds its state anew from them. "+noHealing)
 		case err != nil:
 			f.add("state", mesh.CheckBad, err.Error(), "if a node runs on it, ask that: selvage doctor --api URL")
 		}
@@ -113,7 +119,8 @@ func (f *findings) membershipOf(dir string, keys *identity.Keys, l *ledger.Ledge
 	}
 	for _, name := range []string{membershipFile, membershipCopy} {
 		if _, err := readMembership(filepath.Join(dir, name)); err != nil {
-			f.add("membership", mesh.CheckWarn, fmt.Sprintf("%s: %v; the other of the two is whole", name, err), "start the node: it writes both again")
+			f.add("membership", mesh.CheckWarn, fmt.Sprintf("%s: %v; the other of the two is whole", name, err),
+				"start the node: it writes both again")
 			return
 		}
 	}
@@ -123,7 +130,8 @@ func (f *findings) membershipOf(dir string, keys *identity.Keys, l *ledger.Ledge
 func (f *findings) lostMembership(why error, dir string, keys *identity.Keys, l *ledger.Ledger) {
 	if l != nil && keys != nil {
 		if m, found, err := membershipOf(l, keys.ID()); err == nil && found {
-			f.add("membership", mesh.CheckWarn, fmt.Sprintf("%v, in the file and in its copy; the state knows that it is of mesh %s", why, m.mesh().Short()),
+			f.add("membership", mesh.CheckWarn,
+				fmt.Sprintf("%v, in the file and in its copy; the state knows that it is of mesh %s", why, m.mesh().Short()),
 				"start the node: it makes them again from its state")
 			return
 		}
@@ -132,7 +140,8 @@ func (f *findings) lostMembership(why error, dir string, keys *identity.Keys, l 
 		f.add("membership", mesh.CheckNote, "of no mesh", "selvage up founds one, selvage up --join @token joins one")
 		return
 	}
-	f.add("membership", mesh.CheckBad, fmt.Sprintf("%v, in the file and in its copy, and the state does not say enough to make them again", why),
+	f.add("membership", mesh.CheckBad,
+		fmt.Sprintf("%v, in the file and in its copy, and the state does not say enough to make them again", why),
 		"put the file back from a copy of this disk, or move the directory away and join with a new token")
 }
 
@@ -149,10 +158,13 @@ func (f *findings) smallFiles(dir string) {
 		what string // what the next start does
 	}{
 		{"peers", discovery.CheckCache(dir, theMesh), "the node uses what can be read, and finds the others by gossip"},
-		{"tls/api.pem", checkOwnPair(filepath.Join(dir, "tls", "api.pem")), "the node sets it aside and makes another certificate"},
-		{"runs/openclaw.key", openclaw.CheckKey(filepath.Join(dir, "runs")), "the node sets it aside and draws another key; approve this device on OpenClaw's gateways again"},
+		{"tls/api.pem", checkOwnPair(filepath.Join(dir, "tls", "api.pem")),
+			"the node sets it aside and makes another certificate"},
+		{"runs/openclaw.key", openclaw.CheckKey(filepath.Join(dir, "runs")),
+			"the node sets it aside and draws another key; approve this device on OpenClaw's gateways again"},
 		{"runs/place", cli.CheckPlace(filepath.Join(dir, "runs")), "the node draws another name, and sessions begin anew"},
-		{"purse", purse.Check(filepath.Join(dir, "purse")), "the node sets it aside; what it was about stays held until it is written off"},
+		{"purse", purse.Check(filepath.Join(dir, "purse")),
+			"the node sets it aside; what it was about stays held until it is written off"},
 		{"sandbox", sandbox.CheckKept(filepath.Join(dir, "sandbox")), "the node throws it away"},
 	} {
 		if c.err != nil && (c.name != "peers" || theMesh != "") {
@@ -203,10 +215,12 @@ func (f *findings) blobsOf(dir string) {
 	case err != nil && !errors.Is(err, errEnough):
 		f.add("files", mesh.CheckBad, err.Error(), "")
 	case bad > 0:
-		f.add("files", mesh.CheckWarn, fmt.Sprintf("%d files do not have their hash any more, the first is blobs/%s/%s", bad, first[:2], first),
+		f.add("files", mesh.CheckWarn, fmt.Sprintf("%d files do not have their hash any more, the first is blobs/%s/%s", bad,
+			first[:2], first),
 			"start the node: it brings them from the others. This disk loses data: replace it")
 	case errors.Is(err, errEnough):
-		f.add("files", mesh.CheckOK, fmt.Sprintf("no rotten one in the first %d MB; selvage scrub --dir reads all", doctorBlobs>>20), "")
+		f.add("files", mesh.CheckOK, fmt.Sprintf("no rotten one in the first %d MB; selvage scrub --dir reads all",
+			doctorBlobs>>20), "")
 	default:
 		f.add("files", mesh.CheckOK, "no rotten file was found", "")
 	}

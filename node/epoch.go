@@ -139,7 +139,8 @@ func (n *Node) foundEpoch(ctx context.Context) error {
 			break
 		}
 		cmd := n.command(ledger.KindEpoch, "", ledger.EpochFound{
-			Epoch: n.epoch(), Founder: n.self(), Admissions: n.admission(), Reason: n.member.Founding.Reason, Alone: n.member.Founding.Alone,
+			Epoch: n.epoch(), Founder: n.self(), Admissions: n.admission(), Reason: n.member.Founding.Reason,
+			Alone:  n.member.Founding.Alone,
 			Height: head.Height, Head: head.Head, Wrapped: n.member.Wrapped, At: time.Now().UnixMilli(),
 		})
 		batch := ledger.EncodeBatch(n.Mesh(), n.keys.ID(), 0, 0, 0, []ledger.Command{cmd}, n.keys.Sign)

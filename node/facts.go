@@ -59,7 +59,8 @@ func (f *facts) look() scheduler.Facts {
 func (f *facts) measured(c mind.Calibration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.now.HashMicros, f.now.SyncMicros, f.now.SearchMicros, f.now.TickMicros = c.CPU.Microseconds(), c.Sync.Microseconds(), c.Search.Microseconds(), c.Tick.Microseconds()
+	f.now.HashMicros, f.now.SyncMicros, f.now.SearchMicros, f.now.TickMicros = c.CPU.Microseconds(), c.Sync.Microseconds(),
+		c.Search.Microseconds(), c.Tick.Microseconds()
 }
 
 // memory reads the machine's memory, in MB; 0 if the system does not report it.

@@ -29,7 +29,8 @@ type tally struct {
 }
 
 // endings are the states in which a run can end.
-var endings = []entity.RunStatus{entity.RunSucceeded, entity.RunFailed, entity.RunTimedOut, entity.RunInterrupted, entity.RunCancelled}
+var endings = []entity.RunStatus{entity.RunSucceeded, entity.RunFailed, entity.RunTimedOut, entity.RunInterrupted,
+	entity.RunCancelled}
 
 // see counts one entry.
 func (t *tally) see(e ledger.Entry) {
@@ -70,8 +71,9 @@ func (t *tally) stats() []api.Stat {
 	out := []api.Stat{{Name: "selvage_nodes_lost_total", Counter: true, Value: float64(t.lost),
 		Help: "nodes with work whose lease passed, so that their runs were ended; every node counts all of the mesh"}}
 	for _, s := range endings {
-		out = append(out, api.Stat{Name: "selvage_runs_ended_total", Labels: map[string]string{"outcome": string(s)}, Counter: true,
-			Value: float64(t.ended[string(s)]), Help: "runs that ended, by outcome; every node counts all of the mesh"})
+		out = append(out, api.Stat{Name: "selvage_runs_ended_total", Labels: map[string]string{"outcome": string(s)},
+			Counter: true,
+			Value:   float64(t.ended[string(s)]), Help: "runs that ended, by outcome; every node counts all of the mesh"})
 	}
 	return out
 }
@@ -111,11 +113,15 @@ func (n *Node) meshStats() (out []api.Stat) {
 		gauge("runs", of, float64(entity.CountPlacedRuns(tx)), "state", "running")
 		gauge("run_queue_oldest_seconds", "how long the oldest queued run has waited", q.Oldest.Seconds())
 		for _, c := range companyFigures(tx, now) {
-			gauge("company_spent_cents", "what the company spent in this calendar month (UTC)", cents(c.spent), "company", string(c.company))
-			gauge("company_reserved_cents", "what is set aside for calls and runs of the company and not spent yet", cents(c.reserved), "company", string(c.company))
-			gauge("company_budget_cents", "monthly limit of the company, 0 for none", cents(c.budget), "company", string(c.company))
+			gauge("company_spent_cents", "what the company spent in this calendar month (UTC)", cents(c.spent), "company",
+				string(c.company))
+			gauge("company_reserved_cents", "what is set aside for calls and runs of the company and not spent yet",
+				cents(c.reserved), "company", string(c.company))
+			gauge("company_budget_cents", "monthly limit of the company, 0 for none", cents(c.budget), "company",
+				string(c.company))
 			for _, threshold := range []string{"soft", "hard"} {
-				gauge("company_budget_incidents", "open incidents of the company's budgets (its own, of agents, of projects): soft is the warning, hard the stop",
+				gauge("company_budget_incidents",
+					"open incidents of the company's budgets (its own, of agents, of projects): soft is the warning, hard the stop",
 					float64(c.incidents[threshold]), "company", string(c.company), "threshold", threshold)
 			}
 		}
@@ -124,7 +130,8 @@ func (n *Node) meshStats() (out []api.Stat) {
 	if b := n.conf.Backups; b.Every > 0 {
 		if all, err := backupsIn(b.Dir); err == nil && len(all) > 0 {
 			if info, err := os.Stat(all[len(all)-1]); err == nil {
-				gauge("backup_timestamp_seconds", "when this node's newest scheduled backup was made, in Unix time", float64(info.ModTime().Unix()))
+				gauge("backup_timestamp_seconds", "when this node's newest scheduled backup was made, in Unix time",
+					float64(info.ModTime().Unix()))
 			}
 		}
 	}
@@ -213,7 +220,8 @@ func (n *Node) stats() []api.Stat {
 		count("store_syncs_total", "fsyncs of the write-ahead log", n.store.Syncs()),
 		gauge("ledger_height", "entries of the chain", float64(pos.Height)),
 		gauge("ledger_applied_index", "raft index of the state", float64(pos.Applied)),
-		gauge("ledger_lag_entries", "committed entries of the raft log that this node has not applied yet", lag(c.Commit, pos.Applied)),
+		gauge("ledger_lag_entries", "committed entries of the raft log that this node has not applied yet",
+			lag(c.Commit, pos.Applied)),
 		count("ledger_commands_total", "commands applied, refusals included", l.Commands),
 		sum("ledger_apply_seconds_total", "time spent in apply", l.ApplyTime.Seconds()),
 		count("proposer_commands_total", "commands sent by this node", p.Commands),
@@ -248,10 +256,12 @@ func (n *Node) stats() []api.Stat {
 		gauge("raft_election_timeout_seconds", "election time-out in force; it follows late_seconds", c.Election.Seconds()),
 		gauge("lease_seconds", "length of the lease that this node was granted last", n.work.worker.LeaseLength().Seconds()),
 		gauge("runs_here", "runs that this node carries out", float64(len(n.work.worker.Running()))),
-		count("lease_losses_total", "times that this node's lease ended under its runs, which it then stopped", n.work.worker.Lapses()),
+		count("lease_losses_total", "times that this node's lease ended under its runs, which it then stopped",
+			n.work.worker.Lapses()),
 		gauge("clock_skew_seconds", "how far this node's clock is from the median of the nodes", skew.Seconds()),
 		gauge("store_bytes", "bytes of this node's store: state, raft log, write-ahead log", float64(disk.DiskBytes)),
 		gauge("store_wal_bytes", "of these, bytes of the write-ahead log", float64(disk.WALBytes)),
-		gauge("disk_free_bytes", "free bytes of the file system with the node's data, 0 where that is not known", float64(disk.FreeBytes)),
+		gauge("disk_free_bytes", "free bytes of the file system with the node's data, 0 where that is not known",
+			float64(disk.FreeBytes)),
 	}
 }

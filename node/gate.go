@@ -34,7 +34,11 @@ func (n *Node) Weigh(l govern.Local) error {
 	var d govern.Decision
 	worthy, no := false, error(nil)
 	l.Counter, l.At = &n.gate.counter, time.Now()
-	if err := n.ledger.View(func(tx *ledger.Tx) error { d, worthy, no = govern.WeighLocal(tx, l); return nil }); err != nil {
+	if err := n.ledger.View(func(tx *ledger.Tx) error {
+		d, worthy, no = govern.WeighLocal(tx,
+			l)
+		return nil
+	}); err != nil {
 		return errors.Join(errNotWeighed, err)
 	}
 	if worthy {
@@ -48,7 +52,8 @@ var errNotWeighed = errors.New("the act can not be weighed, so it does not happe
 func (g *localGate) keep(d govern.Decision) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	key := strings.Join([]string{string(d.Company), d.Act.Agent, d.Run, d.Act.Action, d.Said.Verdict.String(), d.Said.Reason}, "\x00")
+	key := strings.Join([]string{string(d.Company), d.Act.Agent, d.Run, d.Act.Action, d.Said.Verdict.String(),
+		d.Said.Reason}, "\x00")
 	if was, ok := g.waiting[key]; ok {
 		was.Count++
 		g.waiting[key] = was
@@ -87,7 +92,8 @@ func (n *Node) recordDecisions(ctx context.Context) {
 		}
 		for of, list := range by {
 			for part := range slices.Chunk(list, govern.MaxRecorded) {
-				if err := n.carryOut(ctx, n.command(govern.KindRecord, of, govern.Record{Decisions: part})); err != nil && ctx.Err() == nil {
+				if err := n.carryOut(ctx, n.command(govern.KindRecord, of, govern.Record{Decisions: part})); err != nil &&
+					ctx.Err() == nil {
 					n.log.Warn("record decisions of the gate", "company", of, "decisions", len(part), "error", err)
 				}
 			}

@@ -201,7 +201,8 @@ func (n *Node) setAside() error {
 	if err := errors.Join(store.SyncDir(fsys, aside), store.SyncDir(fsys, base)); err != nil {
 		return err
 	}
-	n.log.Error("the store can not be trusted: it is set aside, and built anew from the peers", "why", r.reason, "kept", aside)
+	n.log.Error("the store can not be trusted: it is set aside, and built anew from the peers", "why", r.reason,
+		"kept", aside)
 	n.healing = &r
 	return nil
 }
@@ -222,7 +223,8 @@ func (n *Node) putBack() error {
 			return err
 		}
 	}
-	return errors.Join(fsys.RemoveAll(aside), store.SyncDir(fsys, base), rebuild{reason: n.healing.reason}.save(n.conf.Dir))
+	return errors.Join(fsys.RemoveAll(aside), store.SyncDir(fsys, base),
+		rebuild{reason: n.healing.reason}.save(n.conf.Dir))
 }
 
 func there(fsys vfs.FS, path string) bool {
@@ -290,7 +292,8 @@ func (n *Node) heal(ctx context.Context) {
 			if err := os.Remove(filepath.Join(n.conf.Dir, rebuildFile)); err != nil {
 				n.log.Error("the mark of the rebuilding could not be removed", "error", err)
 			}
-			n.log.Warn("the store was built anew from the peers", "why", n.healing.reason, "took", time.Since(began).Round(time.Millisecond), "kept", n.healing.aside)
+			n.log.Warn("the store was built anew from the peers", "why", n.healing.reason, "took", time.Since(began).
+				Round(time.Millisecond), "kept", n.healing.aside)
 			return
 		}
 		if _, ok := n.consensus.Leader(); ok {
@@ -299,7 +302,8 @@ func (n *Node) heal(ctx context.Context) {
 		if time.Since(heard) < n.conf.HealWait || n.gaveUp.Swap(true) {
 			return
 		}
-		n.stopWith(fmt.Errorf("%w: %s. It heard of no leader for %s. %s", ErrNoHealing, n.healing.reason, n.conf.HealWait, noHealing))
+		n.stopWith(fmt.Errorf("%w: %s. It heard of no leader for %s. %s", ErrNoHealing, n.healing.reason,
+			n.conf.HealWait, noHealing))
 	})
 }
 

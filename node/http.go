@@ -42,7 +42,8 @@ func (c *servedCert) encrypt(l net.Listener) net.Listener {
 		return l
 	}
 	// Live-event sockets hijack their connection, which HTTP/2 does not allow.
-	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{c.pair}, NextProtos: []string{"http/1.1"}})
+	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{c.pair},
+		NextProtos: []string{"http/1.1"}})
 }
 
 const (
@@ -139,18 +140,24 @@ func (n *Node) openAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	board, err := ui.Handler(ui.Config{Mesh: string(n.Mesh()), Name: n.conf.Name, Ready: func() bool { return n.standing().Quorum }, Peers: n.servingPeers})
+	board, err := ui.Handler(ui.Config{Mesh: string(n.Mesh()), Name: n.conf.Name,
+		Ready: func() bool { return n.standing().Quorum }, Peers: n.servingPeers})
 	if err != nil {
 		return err
 	}
 	s, err := api.New(api.Config{
 		Serves:    routes.Serves(),
-		Processes: n.processes, Post: n.work.post, PostOf: n.postOf, Boot: n.boot.Status, ChargeTool: n.chargeTool, Services: n.work.services,
-		Node: asked{n}, Name: n.conf.Name, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
-		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Tools: n.tools(), Ready: n.Ready, Standing: n.standing, Quorum: n.quorum, RunLog: n.RunLog, NodeLog: n.runLog, ProbeAdapter: n.probeAdapter, Offers: n.offers, Variable: os.Getenv, Blobs: n.blobs, Models: n.models, Recall: n.recall, Mind: n.thinking,
-		CreateToken: n.createToken, Joins: n, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.alive, Program: n.program, Latency: n.transport.Latency, Raft: n.raftInfo,
-		Verify:   func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
-		Operator: api.Operator{Autopilot: n.consensus.Autopilot, OwnView: n.consensus.OwnView, Doctor: n.Doctor, Scrub: n.Scrub, Scrubbed: n.Scrubbed, Logs: n.logLines, Transfer: n.consensus.TransferLeadership},
+		Processes: n.processes, Post: n.work.post, PostOf: n.postOf, Boot: n.boot.Status, ChargeTool: n.chargeTool,
+		Services: n.work.services,
+		Node:     asked{n}, Name: n.conf.Name, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
+		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Tools: n.tools(), Ready: n.Ready,
+		Standing: n.standing, Quorum: n.quorum, RunLog: n.RunLog, NodeLog: n.runLog, ProbeAdapter: n.probeAdapter,
+		Offers: n.offers, Variable: os.Getenv, Blobs: n.blobs, Models: n.models, Recall: n.recall, Mind: n.thinking,
+		CreateToken: n.createToken, Joins: n, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.alive, Program: n.program,
+		Latency: n.transport.Latency, Raft: n.raftInfo,
+		Verify: func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
+		Operator: api.Operator{Autopilot: n.consensus.Autopilot, OwnView: n.consensus.OwnView, Doctor: n.Doctor,
+			Scrub: n.Scrub, Scrubbed: n.Scrubbed, Logs: n.logLines, Transfer: n.consensus.TransferLeadership},
 		Backup: func(ctx context.Context, w io.Writer, to []identity.Recipient, files bool) error {
 			_, err := n.Backup(ctx, w, to, files)
 			return err
@@ -161,7 +168,8 @@ func (n *Node) openAPI(ctx context.Context) error {
 		},
 		Stats: []func() []api.Stat{n.stats, n.meshStats, n.tally.stats, n.postStats},
 		Board: board,
-		Hosts: n.httpNames(), Proxied: n.conf.BehindProxy, ClaimCode: code, FromRun: shim.FromRun, MetricsFrom: n.conf.MetricsFrom,
+		Hosts: n.httpNames(), Proxied: n.conf.BehindProxy, ClaimCode: code, FromRun: shim.FromRun,
+		MetricsFrom: n.conf.MetricsFrom,
 	})
 	if err != nil {
 		return err
@@ -188,7 +196,8 @@ func (n *Node) openAPI(ctx context.Context) error {
 func (n *Node) claimCode() (string, error) {
 	path := filepath.Join(n.conf.Dir, ClaimFile)
 	b, err := os.ReadFile(path)
-	if code := strings.TrimSpace(string(b)); err == nil && len(code) >= claimCodeLength && strings.Trim(code, claimAlphabet) == "" {
+	if code := strings.TrimSpace(string(b)); err == nil && len(code) >= claimCodeLength &&
+		strings.Trim(code, claimAlphabet) == "" {
 		return code, nil
 	}
 	if !errors.Is(err, os.ErrNotExist) { // a code that others can guess is worse than none
@@ -348,7 +357,8 @@ func (n *Node) announceEndpoint(ctx context.Context) {
 		}
 		if err == nil {
 			submit, cancel := context.WithTimeout(ctx, submitTimeout)
-			_, err = n.submit(submit, n.command(people.KindInstanceEndpoint, "", people.SetEndpoint{URL: n.HTTPURL(), Fingerprint: n.Fingerprint()}))
+			_, err = n.submit(submit, n.command(people.KindInstanceEndpoint, "", people.SetEndpoint{URL: n.HTTPURL(),
+				Fingerprint: n.Fingerprint()}))
 			cancel()
 		}
 		if err != nil {

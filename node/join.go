@@ -97,7 +97,8 @@ func (n *Node) onJoin(ctx context.Context, from identity.Certificate, tokenID st
 	if !from.Node.Equal(asKey(node.Key)) {
 		return nil, errors.New("the request is of another node key than the handshake")
 	}
-	receipt, wrapped, err := n.admit(ctx, ledger.NodeAdmit{Node: node, Token: tokenID}, ledger.Actor{}, ledger.Credential{})
+	receipt, wrapped, err := n.admit(ctx, ledger.NodeAdmit{Node: node, Token: tokenID}, ledger.Actor{},
+		ledger.Credential{})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,8 @@ func (n *Node) onJoin(ctx context.Context, from identity.Certificate, tokenID st
 
 // admit wraps the keys for a node and proposes its admission, and retries if the keys
 // were rotated meanwhile. It acts as by, or as this node itself.
-func (n *Node) admit(ctx context.Context, p ledger.NodeAdmit, by ledger.Actor, with ledger.Credential) (receipt ledger.Receipt, wrapped ledger.NodeKeys, err error) {
+func (n *Node) admit(ctx context.Context, p ledger.NodeAdmit, by ledger.Actor,
+	with ledger.Credential) (receipt ledger.Receipt, wrapped ledger.NodeKeys, err error) {
 	if _, err := n.chain(); err != nil { // before a use of the token is wasted
 		return receipt, wrapped, err
 	}
@@ -137,7 +139,8 @@ func (n *Node) admit(ctx context.Context, p ledger.NodeAdmit, by ledger.Actor, w
 // maxAdmitTries bounds the retries when rotations of the keys come between.
 const maxAdmitTries = 3
 
-func (n *Node) joinReply(ctx context.Context, key []byte, receipt ledger.Receipt, wrapped ledger.NodeKeys) ([]byte, error) {
+func (n *Node) joinReply(ctx context.Context, key []byte, receipt ledger.Receipt,
+	wrapped ledger.NodeKeys) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
 	defer cancel()
 	if err := n.ledger.WaitApplied(ctx, receipt.Index); err != nil {
@@ -156,7 +159,9 @@ func (n *Node) vouch(key []byte, height uint64, wrapped ledger.NodeKeys) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	m := membership{Genesis: n.member.Genesis, Admissions: identity.EncodeAdmissions(append([]identity.Admission{admission}, mine...)), Wrapped: wrapped, Epoch: n.member.Epoch}
+	m := membership{Genesis: n.member.Genesis,
+		Admissions: identity.EncodeAdmissions(append([]identity.Admission{admission}, mine...)), Wrapped: wrapped,
+		Epoch: n.member.Epoch}
 	err = n.ledger.View(func(tx *ledger.Tx) error {
 		m.Roster = ledger.Roster(tx)
 		return nil
@@ -188,11 +193,13 @@ func (n *Node) joinKey(id string) (key []byte, ok bool) {
 // CreateToken creates a join token as the local board, if that may act, and returns its
 // text, a secret.
 func (n *Node) CreateToken(ctx context.Context, uses int, ttl time.Duration) (string, error) {
-	return n.createToken(ctx, ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}, uses, ttl)
+	return n.createToken(ctx, ledger.Actor{Type: "user", ID: people.LocalBoard},
+		ledger.Credential{Kind: "local"}, uses, ttl)
 }
 
 // createToken creates a join token as the actor by.
-func (n *Node) createToken(ctx context.Context, by ledger.Actor, with ledger.Credential, uses int, ttl time.Duration) (string, error) {
+func (n *Node) createToken(ctx context.Context, by ledger.Actor, with ledger.Credential, uses int,
+	ttl time.Duration) (string, error) {
 	seeds := []string{n.advertised().String()}
 	for _, a := range n.hints() {
 		if s := a.String(); len(seeds) < maxAdvertised && s != seeds[0] {
@@ -237,7 +244,8 @@ func lookUp(ctx context.Context, hostport string) (out []netip.AddrPort) {
 
 // AddOwner adds an owner key to the mesh on behalf of by, a new one when text is "", and
 // returns its text, a secret.
-func (n *Node) AddOwner(ctx context.Context, by ledger.Actor, with ledger.Credential, text, note string) (string, error) {
+func (n *Node) AddOwner(ctx context.Context, by ledger.Actor, with ledger.Credential, text,
+	note string) (string, error) {
 	key := identity.NewOwnerKey()
 	if text != "" {
 		var err error
@@ -246,7 +254,8 @@ func (n *Node) AddOwner(ctx context.Context, by ledger.Actor, with ledger.Creden
 		}
 	}
 	_, data, _ := n.keyring.current()
-	cmd := n.command(ledger.KindOwnerAdd, "", ledger.OwnerAdd{ID: key.TokenID(), Sealed: identity.Seal(data, tokenAAD(key.TokenID()), key[:]), Note: note})
+	cmd := n.command(ledger.KindOwnerAdd, "", ledger.OwnerAdd{ID: key.TokenID(),
+		Sealed: identity.Seal(data, tokenAAD(key.TokenID()), key[:]), Note: note})
 	cmd.Actor, cmd.Credential = by, with
 	receipt, err := n.submit(ctx, cmd)
 	if err != nil {

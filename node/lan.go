@@ -119,7 +119,8 @@ func (n *Node) findMesh(ctx context.Context) (membership, error) {
 		}
 		return n.genesis()
 	}
-	s := &search{n: n, owner: owner, began: time.Now(), meshes: map[identity.MeshID]*foundMesh{}, tried: map[netip.AddrPort]time.Time{}}
+	s := &search{n: n, owner: owner, began: time.Now(), meshes: map[identity.MeshID]*foundMesh{},
+		tried: map[netip.AddrPort]time.Time{}}
 	if n.lan != nil {
 		n.showOnLAN()
 		n.lan.Hurry(true)
@@ -177,7 +178,8 @@ func (s *search) mine() (out []*foundMesh) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.meshes {
-		if !m.foreign() && (s.n.conf.MeshName == "" || s.n.conf.MeshName == m.name) && strings.HasPrefix(string(m.id), s.n.conf.MeshID) {
+		if !m.foreign() && (s.n.conf.MeshName == "" || s.n.conf.MeshName == m.name) && strings.HasPrefix(string(m.id),
+			s.n.conf.MeshID) {
 			out = append(out, m)
 		}
 	}
@@ -204,7 +206,8 @@ func (s *search) mayFound() bool {
 		return false
 	}
 	if len(silent) > 0 {
-		n.log.Warn("a mesh is announced on this network, but nobody of it answers; founding another", "announced", silent[:min(len(silent), 4)])
+		n.log.Warn("a mesh is announced on this network, but nobody of it answers; founding another", "announced",
+			silent[:min(len(silent), 4)])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +263,8 @@ func (s *search) greet(ctx context.Context, at netip.AddrPort) {
 	m.Close()
 	f := &foundMesh{id: m.Mesh, name: name, at: at}
 	if s.owner != nil {
-		reply, err := s.n.transport.Join(ctx, []netip.AddrPort{at}, identity.JoinToken{Mesh: m.Mesh, ID: s.owner.TokenID(), PSK: *s.owner}, ledger.Marshal(s.n.self()))
+		reply, err := s.n.transport.Join(ctx, []netip.AddrPort{at}, identity.JoinToken{Mesh: m.Mesh, ID: s.owner.TokenID(),
+			PSK: *s.owner}, ledger.Marshal(s.n.self()))
 		var joined membership
 		if err == nil {
 			joined, err = s.n.checkReply(m.Mesh, reply)
@@ -283,7 +287,8 @@ func (s *search) greet(ctx context.Context, at netip.AddrPort) {
 	if old := s.meshes[m.Mesh]; old != nil {
 		old.strange += f.strange
 	} else {
-		s.n.log.Info("found a mesh", "mesh", m.Mesh, "name", name, "address", at, "after", time.Since(s.began).Round(time.Millisecond))
+		s.n.log.Info("found a mesh", "mesh", m.Mesh, "name", name, "address", at, "after", time.Since(s.began).
+			Round(time.Millisecond))
 		s.meshes[m.Mesh] = f
 	}
 }

@@ -36,5 +36,6 @@ func priceOfRun(tx *ledger.Tx, of ledger.CompanyID, told entity.RunCost) (core.M
 
 // noteModelKey records that a run used a secret of its company as an upstream's key.
 func (n *Node) noteModelKey(ctx context.Context, run entity.Run, use secret.SecretUse) error {
-	return n.carryOut(ctx, n.command(secret.KindSecretAccess, run.Company, secret.UseSecrets{Run: run.ID, Uses: []secret.SecretUse{use}}))
+	return n.carryOut(ctx, n.command(secret.KindSecretAccess, run.Company, secret.UseSecrets{Run: run.ID,
+		Uses: []secret.SecretUse{use}}))
 }

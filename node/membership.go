@@ -127,7 +127,8 @@ func (n *Node) healMembership() error {
 	want := n.member.file()
 	for _, name := range []string{membershipFile, membershipCopy} {
 		got, err := os.ReadFile(filepath.Join(n.conf.Dir, name))
-		if err == nil && bytes.Equal(got, want) || name == membershipFile && err == nil && bytes.HasPrefix(got, []byte(membershipHeader)) {
+		if err == nil && bytes.Equal(got, want) || name == membershipFile && err == nil && bytes.HasPrefix(got,
+			[]byte(membershipHeader)) {
 			continue
 		}
 		if name == membershipFile || err == nil {
@@ -160,9 +161,11 @@ func (n *Node) regainMembership() error {
 			why = errors.New("membership: the file and its copy are gone")
 		}
 		return fmt.Errorf("%w, and this node's state is not enough to make them again; put the file back from a copy of this disk, "+
-			"or move the data directory away, join with a new token, and take the old node out: selvage node remove %s", why, n.ID().Short())
+			"or move the data directory away, join with a new token, and take the old node out: selvage node remove %s", why,
+			n.ID().Short())
 	}
-	n.log.Warn("the membership file and its copy were lost or damaged, and are made again from the state", "error", why, "mesh", m.mesh())
+	n.log.Warn("the membership file and its copy were lost or damaged, and are made again from the state", "error", why,
+		"mesh", m.mesh())
 	if err := m.save(n.conf.Dir); err != nil {
 		return err
 	}
@@ -265,7 +268,8 @@ func membershipOf(l *ledger.Ledger, self identity.NodeID) (m membership, found b
 func usedBefore(dir string) bool {
 	all, _ := os.ReadDir(dir)
 	return slices.ContainsFunc(all, func(e fs.DirEntry) bool {
-		return e.Name() == membershipFile || e.Name() == membershipCopy || strings.HasPrefix(e.Name(), "damaged-") || strings.HasPrefix(e.Name(), "store.")
+		return e.Name() == membershipFile || e.Name() == membershipCopy || strings.HasPrefix(e.Name(), "damaged-") ||
+			strings.HasPrefix(e.Name(), "store.")
 	})
 }
 

@@ -19,8 +19,10 @@ func sampleMembership() membership {
 	keys := identity.Derive([32]byte{1})
 	n := ledger.Node{ID: keys.ID(), Key: keys.Public(), Name: "one", Addresses: []string{"192.0.2.1:9470"}, AdmittedAt: 1}
 	return membership{
-		Genesis:    ledger.Marshal(ledger.Genesis{Name: "sample", Founder: ledger.NewNode{Key: keys.Public(), Name: "one"}, CreatedAt: 1_790_000_000_000}),
-		Admissions: []byte{0}, Wrapped: ledger.NodeKeys{Node: n.ID, Epoch: 1, Gossip: []byte("wrapped")}, Roster: []ledger.Node{n},
+		Genesis: ledger.Marshal(ledger.Genesis{Name: "sample", Founder: ledger.NewNode{Key: keys.Public(), Name: "one"},
+			CreatedAt: 1_790_000_000_000}),
+		Admissions: []byte{0}, Wrapped: ledger.NodeKeys{Node: n.ID, Epoch: 1, Gossip: []byte("wrapped")},
+		Roster: []ledger.Node{n},
 	}
 }
 
@@ -70,7 +72,8 @@ func TestDamagedMembershipIsFound(t *testing.T) {
 	}
 	for _, name := range []string{membershipFile, membershipCopy} {
 		for what, damage := range map[string]func(string) error{
-			"gone": os.Remove, "cut": func(path string) error { return os.Truncate(path, 40) }, "zeroed": func(path string) error { return os.WriteFile(path, make([]byte, 100), 0o600) },
+			"gone": os.Remove, "cut": func(path string) error { return os.Truncate(path, 40) },
+			"zeroed": func(path string) error { return os.WriteFile(path, make([]byte, 100), 0o600) },
 		} {
 			dir := t.TempDir()
 			if err := sampleMembership().save(dir); err != nil {

@@ -56,7 +56,8 @@ func (n *Node) openMind(context.Context) error {
 			n.log.Warn("this node was not measured", "error", err)
 			return
 		}
-		n.log.Info("this node was measured", "hash", c.CPU, "sync", c.Sync, "search", c.Search, "tick", c.Tick, "interval", c.Interval)
+		n.log.Info("this node was measured", "hash", c.CPU, "sync", c.Sync, "search", c.Search, "tick", c.Tick,
+			"interval", c.Interval)
 		m.Calibrated(c)
 		n.work.facts.measured(c)
 	})

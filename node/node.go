@@ -155,7 +155,8 @@ func Open(ctx context.Context, conf Config) (*Node, error) {
 
 // open is one attempt of Open. On an error it returns the node, closed.
 func open(ctx context.Context, conf Config) (_ *Node, err error) {
-	n := &Node{conf: conf, scrubs: newScrubber(max(conf.ScrubEvery, 0)), log: conf.Logger, failed: make(chan error, 1), sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1), replicaNews: make(chan struct{}, 1)}
+	n := &Node{conf: conf, scrubs: newScrubber(max(conf.ScrubEvery, 0)), log: conf.Logger, failed: make(chan error, 1),
+		sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1), replicaNews: make(chan struct{}, 1)}
 	n.pulse.clock = conf.Clock
 	n.events = kernel.NewEventLog(time.Now)
 	n.boot = kernel.NewBoot(n.events, time.Now())
@@ -194,7 +195,8 @@ func open(ctx context.Context, conf Config) (_ *Node, err error) {
 	} {
 		n.boot.Enter(step.phase, step.name)
 		if err := readable(func() error { return step.do(ctx) }); err != nil {
-			n.events.Add(kernel.Event{Level: kernel.LevelError, Phase: step.phase, Message: fmt.Sprintf("%s: %v", step.name, err)})
+			n.events.Add(kernel.Event{Level: kernel.LevelError, Phase: step.phase, Message: fmt.Sprintf("%s: %v",
+				step.name, err)})
 			return n, fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
@@ -253,7 +255,8 @@ func (n *Node) measure(context.Context) error {
 	check := checkTime()
 	n.syncTime = sync
 	n.election = electionTimeout(sync, check)
-	n.log.Info("this machine", "memoryBytes", memory, "small", n.small, "sync", sync, "signature", check, "election", cmp.Or(n.election, 500*time.Millisecond))
+	n.log.Info("this machine", "memoryBytes", memory, "small", n.small, "sync", sync, "signature", check, "election",
+		cmp.Or(n.election, 500*time.Millisecond))
 	return nil
 }
 
@@ -355,7 +358,8 @@ func (n *Node) openLedger(context.Context) error {
 		Level: n.conf.Level, Clock: time.Now, Logger: n.log, Faults: n.conf.Faults.Ledger,
 	}
 	if n.small {
-		conf.RowCacheBytes, conf.DecodedBytes, conf.ReadCacheBytes = smallRowCacheBytes, smallDecodedBytes, smallReadCacheBytes
+		conf.RowCacheBytes, conf.DecodedBytes, conf.ReadCacheBytes = smallRowCacheBytes, smallDecodedBytes,
+			smallReadCacheBytes
 	}
 	l, err := ledger.Open(conf)
 	if err != nil {
@@ -475,7 +479,8 @@ func (n *Node) openConsensus(context.Context) error {
 		}
 	}
 	conf := consensus.Config{
-		ServerID: n.keys.ServerID(), Span: n.store.Span(spanRaft), Dir: snapshotDir(n.conf), FS: n.conf.FS, State: consensus.LedgerState(n.ledger),
+		ServerID: n.keys.ServerID(), Span: n.store.Span(spanRaft), Dir: snapshotDir(n.conf), FS: n.conf.FS,
+		State:    consensus.LedgerState(n.ledger),
 		DialRaft: dial(transport.KindRaft), DialPropose: dial(transport.KindPropose),
 		Verify: n.checkBatch, Time: n.ledger.Time, MayLead: n.clocks.mayLead,
 		Member: n.roster.isMember, Alive: n.alive, Peers: n.peers, MayVote: n.mayVote,

@@ -127,7 +127,8 @@ func TestGossipTurnsToTheNewestOfTwoEpochs(t *testing.T) {
 // An untrusted node gets the gossip key and not the data key.
 func TestUntrustedNodeGetsNoDataKey(t *testing.T) {
 	k := identity.Derive([32]byte{1})
-	n := ledger.Node{ID: k.ID(), SealCert: k.Certificate(identity.ForSeal).Encode(), Labels: []string{ledger.LabelUntrusted}}
+	n := ledger.Node{ID: k.ID(), SealCert: k.Certificate(identity.ForSeal).Encode(),
+		Labels: []string{ledger.LabelUntrusted}}
 	w, err := wrapKeys(n, 1, identity.DataKey{1}, identity.DataKey{2})
 	if err != nil || len(w.Data) != 0 || len(w.Gossip) == 0 {
 		t.Errorf("wrapped %+v, %v; want the gossip key only", w, err)
@@ -238,7 +239,8 @@ func TestMembersAreOfTheirHeight(t *testing.T) {
 	apply := func(kind string, payload []byte) {
 		t.Helper()
 		b := ledger.EncodeBatch(identity.MeshIDOf(g), k.ID(), 0, 0, 0, []ledger.Command{{Kind: kind, Payload: payload,
-			Actor: ledger.Actor{Type: "node", ID: string(k.ID())}, Credential: ledger.Credential{Kind: "node", ID: string(k.ID())}}}, k.Sign)
+			Actor: ledger.Actor{Type: "node", ID: string(k.ID())}, Credential: ledger.Credential{Kind: "node",
+				ID: string(k.ID())}}}, k.Sign)
 		ledger.StampBatch(b, time.UnixMilli(int64(index+1)))
 		index++
 		rs, err := ledger.DecodeReceipts(l.ApplyBatch([]ledger.LogEntry{{Index: index, Term: 1, Data: b}})[0])
@@ -295,18 +297,21 @@ func TestAdvertisedAddressIsReachable(t *testing.T) {
 	if got := advertised(netip.AddrPort{}, local); got.String() != "127.0.0.1:9470" {
 		t.Errorf("got %v, want the socket's own", got)
 	}
-	if got := advertised(netip.AddrPort{}, &net.UDPAddr{IP: net.IPv6unspecified, Port: 9470}); !got.IsValid() || got.Addr().IsUnspecified() || got.Port() != 9470 {
+	if got := advertised(netip.AddrPort{}, &net.UDPAddr{IP: net.IPv6unspecified, Port: 9470}); !got.IsValid() ||
+		got.Addr().IsUnspecified() || got.Port() != 9470 {
 		t.Errorf("a socket on all interfaces is advertised as %v", got)
 	}
 }
 
 func TestConfigSaysAllThatIsWrong(t *testing.T) {
 	err := Config{HTTP: "0.0.0.0:3100", Auth: "local_trusted", TLS: "off", BehindProxy: true, TLSKey: "key", Name: "a/b",
-		Slots: -1, MaxProcesses: -1, Profile: ProfileSingle, Seeds: []string{"192.0.2.1:9470"}, MDNS: MDNSAuto}.withDefaults().Validate()
+		Slots: -1, MaxProcesses: -1, Profile: ProfileSingle, Seeds: []string{"192.0.2.1:9470"},
+		MDNS: MDNSAuto}.withDefaults().Validate()
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"data directory", "without authentication", "without TLS", "behind a proxy", "both --tls-cert", "no slash", "slots", "max-processes", "takes no --join, --owner or --seed", "leave --mdns out"} {
+	for _, want := range []string{"data directory", "without authentication", "without TLS", "behind a proxy",
+		"both --tls-cert", "no slash", "slots", "max-processes", "takes no --join, --owner or --seed", "leave --mdns out"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not mention %q", err, want)
 		}
@@ -325,12 +330,15 @@ func TestProfilesSetWhatIsOpen(t *testing.T) {
 		{ProfileStatic, none, Config{MDNS: MDNSOff, Mesh: ":9470", Mind: MindOff, Found: true}},
 		{ProfileDynamic, none, Config{MDNS: MDNSAuto, Mesh: ":9470", Mind: MindAuto}},
 		{ProfileCognitive, none, Config{MDNS: MDNSAuto, Mesh: ":9470", Mind: MindOn}},
-		{ProfileCognitive, func(flag string) bool { return flag == "mind" }, Config{MDNS: MDNSAuto, Mesh: ":9470", Mind: MindAuto}},
+		{ProfileCognitive, func(flag string) bool { return flag == "mind" }, Config{MDNS: MDNSAuto, Mesh: ":9470",
+			Mind: MindAuto}},
 	} {
 		got := Config{MDNS: MDNSAuto, Mesh: ":9470", Mind: MindAuto}
 		c.profile.Apply(&got, c.given)
-		if got.Profile != c.profile || got.MDNS != c.want.MDNS || got.Mesh != c.want.Mesh || got.Mind != c.want.Mind || got.Found != c.want.Found {
-			t.Errorf("%s gives mdns %s, mesh %s, mind %s, found %v; want %+v", c.profile, got.MDNS, got.Mesh, got.Mind, got.Found, c.want)
+		if got.Profile != c.profile || got.MDNS != c.want.MDNS || got.Mesh != c.want.Mesh || got.Mind != c.want.Mind ||
+			got.Found != c.want.Found {
+			t.Errorf("%s gives mdns %s, mesh %s, mind %s, found %v; want %+v", c.profile, got.MDNS, got.Mesh, got.Mind,
+				got.Found, c.want)
 		}
 	}
 	if _, err := ParseProfile("huge"); err == nil {
@@ -360,14 +368,18 @@ func TestThePortSaysHowTheNodeStands(t *testing.T) {
 	}
 	n.boot.Enter(kernel.PhaseNetwork, "consensus")
 	n.bootOn(p, nil)
-	if status, said := ask("/readyz"); status != 503 || !strings.Contains(said, `"state":"booting"`) || !strings.Contains(said, `"phase":"network"`) {
+	if status, said := ask("/readyz"); status != 503 || !strings.Contains(said, `"state":"booting"`) ||
+		!strings.Contains(said, `"phase":"network"`) {
 		t.Errorf("while it boots it says %d %s", status, said)
 	}
 	if status, _ := ask("/healthz"); status != 200 {
 		t.Errorf("while it boots /healthz says %d", status)
 	}
 	for range 3 {
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the API") })}
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w,
+				"the API")
+		})}
 		served := make(chan error, 1)
 		api := p.hire()
 		go func() { served <- server.Serve(api) }()

@@ -112,7 +112,8 @@ func (n *Node) announce(ctx context.Context) {
 			return
 		}
 		name := n.conf.Name
-		if err := n.carryOut(ctx, n.command(ledger.KindNodeUpdate, "", ledger.NodeUpdate{Node: n.ID(), Name: &name, Addresses: &addr})); err != nil {
+		if err := n.carryOut(ctx, n.command(ledger.KindNodeUpdate, "", ledger.NodeUpdate{Node: n.ID(), Name: &name,
+			Addresses: &addr})); err != nil {
 			n.log.Warn("tell the mesh this node's name and address", "error", err)
 		}
 	})
@@ -131,7 +132,8 @@ func (n *Node) rotateKeys(ctx context.Context) {
 			keys, since = ledger.CurrentKeys(tx), ledger.KeysSince(tx)
 			return nil
 		})
-		if age := time.Since(since); err != nil || keys.Epoch > 1 && age < 2*n.conf.KeyOverlap || !keys.Wanted && (since.IsZero() || age < n.conf.RotateEvery) {
+		if age := time.Since(since); err != nil || keys.Epoch > 1 && age < 2*n.conf.KeyOverlap || !keys.Wanted &&
+			(since.IsZero() || age < n.conf.RotateEvery) {
 			return
 		}
 		if err := n.rotate(ctx, ledger.Actor{}, ledger.Credential{}); err != nil {
@@ -147,7 +149,8 @@ func (n *Node) RotateKeys(ctx context.Context, by ledger.Actor, with ledger.Cred
 		if err = n.rotate(ctx, by, with); err == nil {
 			return nil
 		}
-		if refusal, ok := errors.AsType[*ledger.Refusal](err); !ok || refusal.Code != ledger.Conflict || refusal.Detail != nil {
+		if refusal, ok := errors.AsType[*ledger.Refusal](err); !ok || refusal.Code != ledger.Conflict ||
+			refusal.Detail != nil {
 			return err
 		}
 		select { // this node may not have applied the conflicting entry yet
@@ -180,7 +183,8 @@ func (n *Node) rotate(ctx context.Context, by ledger.Actor, with ledger.Credenti
 	}
 	if early := 2*n.conf.KeyOverlap - time.Since(since); early > 0 {
 		return ledger.Refuse(ledger.Conflict, fmt.Appendf(nil, `{"retryAfterMs":%d}`, early.Milliseconds()+1),
-			"The mesh's keys were just rotated; others are on their way to use them for another %v", early.Round(time.Millisecond))
+			"The mesh's keys were just rotated; others are on their way to use them for another %v",
+			early.Round(time.Millisecond))
 	}
 	epoch, old, _ := n.keyring.current()
 	if epoch != keys.Epoch {

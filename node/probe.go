@@ -24,7 +24,8 @@ type probeAsk struct {
 }
 
 // probeAdapter looks on a node whether it has what an adapter needs.
-func (n *Node) probeAdapter(ctx context.Context, on identity.NodeID, kind string, config json.RawMessage) ([]adapter.Finding, error) {
+func (n *Node) probeAdapter(ctx context.Context, on identity.NodeID, kind string,
+	config json.RawMessage) ([]adapter.Finding, error) {
 	return n.probeQuestion().put(ctx, n, on, probeAsk{kind, config})
 }
 
@@ -37,7 +38,8 @@ func (n *Node) probeHere(ctx context.Context, ask probeAsk) []adapter.Finding {
 		Run: func(ctx context.Context, path string, env map[string]string) (string, error) {
 			env["SELVAGE_PROBE"] = path
 			until := shim.BootTime() + probeWait
-			end := n.shell().Run(ctx, process.ShellCommand{Line: `exec "$SELVAGE_PROBE" --version`, Dir: os.TempDir(), Env: env, Limit: probeWait, Grace: time.Second,
+			end := n.shell().Run(ctx, process.ShellCommand{Line: `exec "$SELVAGE_PROBE" --version`, Dir: os.TempDir(), Env: env,
+				Limit: probeWait, Grace: time.Second,
 				Authority: func() time.Duration { return until }, Log: func(string, string) {}})
 			if end.Error != "" {
 				return "", fmt.Errorf("%s %s", end.Error, end.Stderr)

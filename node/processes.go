@@ -56,8 +56,10 @@ func (n *Node) openHost(dir string) (err error) {
 		engine = container.Find()
 	}
 	conf := spawn.Config{
-		Node: n.Name(), Label: string(n.ID()), Dir: filepath.Join(dir, "processes"), Shim: n.conf.Shim, Environ: os.Environ(), APIURL: n.LocalURL(), Engine: engine,
-		Sandbox: n.work.sandbox, Module: n.module, Max: n.conf.MaxProcesses, Events: n.events, Logger: n.log, Clock: n.conf.Clock,
+		Node: n.Name(), Label: string(n.ID()), Dir: filepath.Join(dir, "processes"), Shim: n.conf.Shim, Environ: os.Environ(),
+		APIURL: n.LocalURL(), Engine: engine,
+		Sandbox: n.work.sandbox, Module: n.module, Max: n.conf.MaxProcesses, Events: n.events, Logger: n.log,
+		Clock: n.conf.Clock,
 		Authority: func() time.Duration {
 			if n.work.worker == nil {
 				return 0
@@ -124,7 +126,8 @@ func (n *Node) openPost(dir string) (*courier.Courier, error) {
 		Weigh: n.weighMessage, Publish: n.publishMessage,
 		State: func() any {
 			f := n.work.post.Office().Figures()
-			return map[string]any{"node": n.Name(), "processes": len(n.work.host.Table().List(false)), "sent": f.Sent, "delivered": f.Delivered, "dropped": f.Dropped,
+			return map[string]any{"node": n.Name(), "processes": len(n.work.host.Table().List(false)), "sent": f.Sent,
+				"delivered": f.Delivered, "dropped": f.Dropped,
 				"waiting": f.Waiting, "reliable": f.Pending, "requests": f.Calls, "dead_letters": f.Letters}
 		},
 	})
@@ -132,7 +135,8 @@ func (n *Node) openPost(dir string) (*courier.Courier, error) {
 
 // askService sends a call of a service to a process of the mesh, as this node's kernel. A
 // message that did not leave, or found nobody, was not taken.
-func (n *Node) askService(ctx context.Context, to kernel.Address, body json.RawMessage) (reply json.RawMessage, unsent bool, err error) {
+func (n *Node) askService(ctx context.Context, to kernel.Address, body json.RawMessage) (reply json.RawMessage,
+	unsent bool, err error) {
 	m := &post.Message{To: post.Process(to), Payload: post.Payload{Kind: post.JSON, JSON: body}}
 	if until, ok := ctx.Deadline(); ok {
 		m.Deadline = until
@@ -140,7 +144,8 @@ func (n *Node) askService(ctx context.Context, to kernel.Address, body json.RawM
 	answer, err := n.work.post.Request(ctx, kernel.KernelPID, m)
 	if err != nil {
 		no, ok := errors.AsType[*post.Failure](err)
-		return nil, ok && slices.Contains([]post.Reason{post.TargetNotFound, post.InboxFull, post.Unreachable, post.NotAllowed, post.GovernanceDenied, post.Deferred}, no.Reason), err
+		return nil, ok && slices.Contains([]post.Reason{post.TargetNotFound, post.InboxFull, post.Unreachable,
+			post.NotAllowed, post.GovernanceDenied, post.Deferred}, no.Reason), err
 	}
 	if answer.Payload.Kind == post.JSON {
 		return answer.Payload.JSON, false, nil
@@ -209,7 +214,11 @@ func (n *Node) weighMessage(a courier.Act) error {
 	var err error
 	if a.Company != "" && a.Agent != "" {
 		err = n.Weigh(l)
-	} else if failed := n.ledger.View(func(tx *ledger.Tx) error { _, _, err = govern.WeighLocal(tx, l); return nil }); failed != nil {
+	} else if failed := n.ledger.View(func(tx *ledger.Tx) error {
+		_, _, err = govern.WeighLocal(tx,
+			l)
+		return nil
+	}); failed != nil {
 		return failed
 	}
 	no, ok := errors.AsType[*ledger.Refusal](err)
@@ -220,7 +229,8 @@ func (n *Node) weighMessage(a courier.Act) error {
 	if bytes.Contains(no.Detail, []byte(`"decision":"escalate"`)) {
 		reason = post.Deferred
 	}
-	n.events.Add(kernel.Event{Level: kernel.LevelWarn, Kind: "ipc.denied", Message: fmt.Sprintf("%s: %s", a.Action, no.Message)})
+	n.events.Add(kernel.Event{Level: kernel.LevelWarn, Kind: "ipc.denied", Message: fmt.Sprintf("%s: %s", a.Action,
+		no.Message)})
 	return &post.Failure{Reason: reason, Detail: no.Message}
 }
 
@@ -252,13 +262,17 @@ func (n *Node) postStats() (out []api.Stat) {
 		}
 		out = append(out, s)
 	}
-	add(true, "messages_sent_total", "messages that processes of this node sent, replies and reliable ones included", float64(f.Sent))
+	add(true, "messages_sent_total", "messages that processes of this node sent, replies and reliable ones included",
+		float64(f.Sent))
 	add(true, "messages_delivered_total", "messages and replies that processes of this node read", float64(f.Delivered))
-	for _, r := range []post.Reason{post.TargetNotFound, post.InboxFull, post.Timeout, post.GovernanceDenied, post.Deferred, post.AgentExited, post.Unreachable, post.NotAllowed} {
-		add(true, "messages_dropped_total", "messages that became dead letters at this node, by reason", float64(f.Dead[r]), "reason", string(r))
+	for _, r := range []post.Reason{post.TargetNotFound, post.InboxFull, post.Timeout, post.GovernanceDenied,
+		post.Deferred, post.AgentExited, post.Unreachable, post.NotAllowed} {
+		add(true, "messages_dropped_total", "messages that became dead letters at this node, by reason", float64(f.Dead[r]),
+			"reason", string(r))
 	}
 	add(true, "messages_retried_total", "attempts of reliable messages after the first", float64(f.Retries))
-	add(true, "messages_duplicate_total", "repetitions that this node recognized and did not deliver", float64(f.Duplicates))
+	add(true, "messages_duplicate_total", "repetitions that this node recognized and did not deliver",
+		float64(f.Duplicates))
 	add(false, "messages_waiting", "messages in inboxes of this node that were not read", float64(f.Waiting))
 	add(false, "messages_unacknowledged", "reliable messages of this node that were not acknowledged", float64(f.Pending))
 	add(false, "requests_open", "requests of this node that wait for their replies", float64(f.Calls))
@@ -271,7 +285,8 @@ func (n *Node) postStats() (out []api.Stat) {
 	}
 	sum += f.Latency[len(post.Buckets)]
 	add(true, "ipc_latency_ms_bucket", latency, float64(sum), "le", "+Inf")
-	add(true, "ipc_latency_ms_sum", "sum of the times of ipc_latency_ms_bucket, in ms", float64(f.LatencySum)/float64(time.Millisecond))
+	add(true, "ipc_latency_ms_sum", "sum of the times of ipc_latency_ms_bucket, in ms",
+		float64(f.LatencySum)/float64(time.Millisecond))
 	add(true, "ipc_latency_ms_count", "readings in ipc_latency_ms_bucket", float64(sum))
 	return out
 }
@@ -308,9 +323,11 @@ func (n *Node) track(inv company.Invocation) (began func(int64), ended func(comp
 	}
 	_ = json.Unmarshal(inv.Config, &config) // other adapters have other limits
 	r := inv.Run
-	shown := n.work.host.Adopt(kernel.Entry{Kind: kernel.KindRun, Name: inv.AgentName, Company: string(r.Company), Agent: r.Agent, Run: r.ID, Adapter: r.AdapterType,
+	shown := n.work.host.Adopt(kernel.Entry{Kind: kernel.KindRun, Name: inv.AgentName, Company: string(r.Company),
+		Agent: r.Agent, Run: r.ID, Adapter: r.AdapterType,
 		Capabilities: kernel.Capabilities{CanIPC: true, CanExecTools: true, Scope: kernel.Scope{Kind: kernel.ScopeAll},
-			Limits: kernel.Limits{MemoryBytes: config.Limits.MemoryMB << 20, CPUTimeMs: config.Limits.CPUSec * 1000, ToolCalls: config.Limits.Calls, CostCents: config.Limits.Cents}}},
+			Limits: kernel.Limits{MemoryBytes: config.Limits.MemoryMB << 20, CPUTimeMs: config.Limits.CPUSec * 1000,
+				ToolCalls: config.Limits.Calls, CostCents: config.Limits.Cents}}},
 		func(why string) { n.cancelRun(r, why) })
 	return func(pid int64) { shown.Machine(int(pid)) }, func(o company.Outcome) {
 		x := kernel.Exit{Reason: kernel.Normal, Message: o.Error}
@@ -336,7 +353,8 @@ func (n *Node) chargeTool(run string) error {
 		return nil
 	}
 	if err := n.work.host.ChargeRun(run, kernel.ToolCalls, 1); err != nil {
-		return ledger.Refuse(ledger.Forbidden, nil, "%s: limits.toolCalls of the agent's configuration says how many a run may make", err.Error())
+		return ledger.Refuse(ledger.Forbidden, nil,
+			"%s: limits.toolCalls of the agent's configuration says how many a run may make", err.Error())
 	}
 	return nil
 }
@@ -372,7 +390,8 @@ func (n *Node) keepProcesses(ctx context.Context) {
 // concernsReplicas reports whether a kind of command may change which declared processes a
 // node has to run.
 func concernsReplicas(kind string) bool {
-	return strings.HasPrefix(kind, "process.") || strings.HasPrefix(kind, "mesh.") || strings.HasPrefix(kind, "session.") || kind == company.KindNodeLost
+	return strings.HasPrefix(kind, "process.") || strings.HasPrefix(kind, "mesh.") || strings.HasPrefix(kind,
+		"session.") || kind == company.KindNodeLost
 }
 
 // A told is how a replica stands in the state.
@@ -418,7 +437,8 @@ func (n *Node) lookAtReplicas(ctx context.Context) {
 	}
 	for _, f := range n.work.host.Fates() {
 		t, ok := stand[fmt.Sprint(f.ID, f.Replica)]
-		if !ok || t.generation != f.Generation || t.Over() || t.State == f.State && t.PID == uint64(f.PID) && t.Restarts == int64(f.Restarts) {
+		if !ok || t.generation != f.Generation || t.Over() || t.State == f.State && t.PID == uint64(f.PID) &&
+			t.Restarts == int64(f.Restarts) {
 			continue
 		}
 		n.reportReplica(ctx, f, t.session)
@@ -429,7 +449,8 @@ func (n *Node) lookAtReplicas(ctx context.Context) {
 func (n *Node) reportReplica(ctx context.Context, f spawn.Fate, session uint64) {
 	ctx, cancel := context.WithTimeout(ctx, reportWait)
 	defer cancel()
-	err := n.carryOut(ctx, n.command(replica.KindReport, "", replica.Report{ID: f.ID, Replica: int64(f.Replica), Generation: f.Generation, Session: session,
+	err := n.carryOut(ctx, n.command(replica.KindReport, "", replica.Report{ID: f.ID, Replica: int64(f.Replica),
+		Generation: f.Generation, Session: session,
 		State: f.State, PID: uint64(f.PID), Restarts: int64(f.Restarts), Exit: int64(f.Exit), Error: f.Error}))
 	if err != nil {
 		n.log.Debug("how a declared process stands could not be told", "process", f.ID, "error", err)
@@ -521,10 +542,11 @@ func (n *Node) postOf(ctx context.Context, on identity.NodeID, ask api.PostAsk) 
 }
 
 func (n *Node) postQuestion() question[api.PostAsk, api.PostAnswer] {
-	return question[api.PostAsk, api.PostAnswer]{ipcPost, ipcPosted, submitTimeout, func(ctx context.Context, ask api.PostAsk) api.PostAnswer {
-		if n.work.post == nil {
-			return api.PostAnswer{Error: "the node is booting"}
-		}
-		return api.AnswerPost(ctx, n.work.post, ask)
-	}}
+	return question[api.PostAsk, api.PostAnswer]{ipcPost, ipcPosted, submitTimeout,
+		func(ctx context.Context, ask api.PostAsk) api.PostAnswer {
+			if n.work.post == nil {
+				return api.PostAnswer{Error: "the node is booting"}
+			}
+			return api.AnswerPost(ctx, n.work.post, ask)
+		}}
 }

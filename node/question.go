@@ -21,7 +21,8 @@ type question[Ask, Answer any] struct {
 }
 
 // put asks node on, and returns what it answers.
-func (q question[Ask, Answer]) put(ctx context.Context, n *Node, on identity.NodeID, ask Ask) (answer Answer, err error) {
+func (q question[Ask, Answer]) put(ctx context.Context, n *Node, on identity.NodeID, ask Ask) (answer Answer,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, q.wait)
 	defer cancel()
 	if on == n.ID() {

@@ -40,10 +40,12 @@ func (n *Node) remembered(ctx context.Context, r entity.Run) string {
 	if err != nil || tokens == 0 || n.recall == nil {
 		return ""
 	}
-	s := index.Search{Query: plainWords(query), Limit: mostRemembered, Now: n.consensus.Now().UnixMilli(), HalfLife: rememberedHalfLife.Milliseconds(), Importance: 500,
+	s := index.Search{Query: plainWords(query), Limit: mostRemembered, Now: n.consensus.Now().UnixMilli(),
+		HalfLife: rememberedHalfLife.Milliseconds(), Importance: 500,
 		Filter: index.Filter{Reader: r.Agent}}
 	if s.Model, s.Vector, err = n.recall.Question(ctx, r.Company, r.Agent, query); err != nil {
-		n.log.Info("the issue of a run was not embedded; what is remembered about it is found by words", "run", r.ID, "error", err)
+		n.log.Info("the issue of a run was not embedded; what is remembered about it is found by words", "run", r.ID,
+			"error", err)
 	}
 	var list []company.Remembered
 	err = n.ledger.View(func(tx *ledger.Tx) error {
@@ -52,7 +54,8 @@ func (n *Node) remembered(ctx context.Context, r entity.Run) string {
 			return err
 		}
 		for _, hit := range found.Results {
-			if m, ok := memories.Of(tx, r.Company, hit.ID.String()); ok && m.ReadableBy(r.Agent) && !m.Expired(core.TimeOf(n.consensus.Now())) {
+			if m, ok := memories.Of(tx, r.Company, hit.ID.String()); ok && m.ReadableBy(r.Agent) &&
+				!m.Expired(core.TimeOf(n.consensus.Now())) {
 				list = append(list, rememberedOf(tx, m))
 			}
 		}
@@ -78,7 +81,8 @@ func plainWords(s string) string {
 
 // rememberedOf says where a record comes from.
 func rememberedOf(tx *ledger.Tx, m memories.Record) company.Remembered {
-	out := company.Remembered{ID: m.ID, Kind: m.Kind, By: m.AuthorType + " " + m.Author, CreatedAt: m.CreatedAt, Text: m.Text}
+	out := company.Remembered{ID: m.ID, Kind: m.Kind, By: m.AuthorType + " " + m.Author, CreatedAt: m.CreatedAt,
+		Text: m.Text}
 	switch {
 	case m.AuthorType == "agent":
 		if a, ok := entity.AgentTable.Get(tx, m.Company, m.Author); ok {

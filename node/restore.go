@@ -75,7 +75,8 @@ func Inspect(r io.Reader) (v Restored, err error) {
 
 // matches compares the head with the state.
 func (h archiveHead) matches(pos ledger.Position) error {
-	if pos.Mesh != identity.MeshIDOf(h.Genesis) || pos.Mesh != h.About.Mesh || pos.Height != h.About.Height || pos.Applied != h.About.Index ||
+	if pos.Mesh != identity.MeshIDOf(h.Genesis) || pos.Mesh != h.About.Mesh || pos.Height != h.About.Height ||
+		pos.Applied != h.About.Index ||
 		fmt.Sprintf("%x", pos.Head) != h.About.Head || fmt.Sprintf("%x", pos.Digest) != h.About.Digest {
 		return fmt.Errorf("%w: its state is not the one that it says it is", errArchive)
 	}
@@ -249,7 +250,8 @@ func restoreState(dir string, keys *identity.Keys, h archiveHead, state io.Reade
 		if m, err = h.membership(keys, l); err != nil {
 			return err
 		}
-		return consensus.Base(s.Span(spanRaft), vfs.Default, filepath.Join(dir, "snapshots"), keys.ServerID(), l.Applied(), h.Term)
+		return consensus.Base(s.Span(spanRaft), vfs.Default, filepath.Join(dir, "snapshots"), keys.ServerID(),
+			l.Applied(), h.Term)
 	})
 	return m, err
 }
@@ -304,7 +306,8 @@ func withStore(dir string, salvage bool, f func(*store.Store, *ledger.Ledger) er
 }
 
 func withLedger(s *store.Store, f func(*store.Store, *ledger.Ledger) error) (err error) {
-	l, err := ledger.Open(ledger.Config{Span: s.Span(spanState), Mux: rules.Handlers(), Authorize: people.Authorize, Gate: govern.Weigh, Prefetch: people.Prefetch})
+	l, err := ledger.Open(ledger.Config{Span: s.Span(spanState), Mux: rules.Handlers(), Authorize: people.Authorize,
+		Gate: govern.Weigh, Prefetch: people.Prefetch})
 	if err != nil {
 		return err
 	}
@@ -353,7 +356,8 @@ func Recover(ctx context.Context, dir, machine string, really bool) (v Recovered
 	}
 	if r.aside != "" && there(vfs.Default, filepath.Join(dir, r.aside, "store")) {
 		return v, fmt.Errorf("this node is about to build its state anew from its peers; what it had is in %s. "+
-			"Start it: without a quorum it puts that back and stops after %s, and can be recovered then", filepath.Join(dir, r.aside), healWait)
+			"Start it: without a quorum it puts that back and stops after %s, and can be recovered then",
+			filepath.Join(dir, r.aside), healWait)
 	}
 	if err := hasStore(dir); err != nil {
 		return v, err
@@ -407,7 +411,8 @@ func Recover(ctx context.Context, dir, machine string, really bool) (v Recovered
 		if keys, err = identity.Reincarnate(dir, machine); err != nil {
 			return err
 		}
-		if err := consensus.Base(s.Span(spanRaft), vfs.Default, filepath.Join(dir, "snapshots"), keys.ServerID(), l.Applied(), max(tail.Term, tail.SnapshotTerm)+1); err != nil {
+		if err := consensus.Base(s.Span(spanRaft), vfs.Default, filepath.Join(dir, "snapshots"), keys.ServerID(), l.Applied(),
+			max(tail.Term, tail.SnapshotTerm)+1); err != nil {
 			return err
 		}
 		if err := os.Remove(filepath.Join(dir, rebuildFile)); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -147,7 +147,8 @@ func (n *Node) disconnect(ctx context.Context, id identity.NodeID) {
 }
 
 func touchesRoster(kind string) bool {
-	return strings.HasPrefix(kind, "node.") || kind == ledger.KindGenesis || kind == ledger.KindEpoch || kind == ledger.KindKeysRotate
+	return strings.HasPrefix(kind, "node.") || kind == ledger.KindGenesis || kind == ledger.KindEpoch ||
+		kind == ledger.KindKeysRotate
 }
 
 // A membersView is the members at one height of the state.

@@ -59,7 +59,8 @@ func (n *Node) keepLogs(ctx context.Context) {
 			}
 		}
 		for _, of := range order {
-			if err := n.carryOut(ctx, n.command(company.KindRunLogKeep, of, company.KeepLogs{Logs: kept[of]})); err != nil && ctx.Err() == nil {
+			if err := n.carryOut(ctx, n.command(company.KindRunLogKeep, of, company.KeepLogs{Logs: kept[of]})); err != nil &&
+				ctx.Err() == nil {
 				n.log.Info("kept logs could not be told", "company", of, "error", err)
 				delete(segments, of)
 			}

@@ -30,7 +30,8 @@ func TestScrubKeepsItsPace(t *testing.T) {
 			t.Errorf("little work: %s, %v, want %s", took, err, every)
 		}
 		const work = 10 * time.Hour // of 100 pieces: more than 2 % of a week
-		if took, err := run(s, work, t.Context()); err != nil || took < 50*100*work-time.Second || took > 50*100*work+time.Minute {
+		if took, err := run(s, work, t.Context()); err != nil || took < 50*100*work-time.Second ||
+			took > 50*100*work+time.Minute {
 			t.Errorf("much work: %s, %v, want 50 times %s", took, err, 100*work)
 		}
 		s.wanted = true

@@ -18,11 +18,15 @@ import (
 // resolveSecrets returns an agent's configuration with its secrets decrypted, and their
 // values. It records the use before it returns them. The error names variables and
 // reasons, never values.
-func (n *Node) resolveSecrets(ctx context.Context, run entity.Run, config json.RawMessage) (json.RawMessage, []string, error) {
+func (n *Node) resolveSecrets(ctx context.Context, run entity.Run, config json.RawMessage) (json.RawMessage,
+	[]string, error) {
 	var r secret.Resolution
 	try := func() error {
 		return n.ledger.View(func(tx *ledger.Tx) (err error) {
-			r, err = secret.Resolve(tx, string(n.Mesh()), run, config, func(aad, sealed []byte) ([]byte, error) { return n.keyring.open(tx, aad, sealed) })
+			r, err = secret.Resolve(tx, string(n.Mesh()), run, config, func(aad, sealed []byte) ([]byte,
+				error) {
+				return n.keyring.open(tx, aad, sealed)
+			})
 			return err
 		})
 	}
@@ -31,7 +35,8 @@ func (n *Node) resolveSecrets(ctx context.Context, run entity.Run, config json.R
 		err = try() // it was sealed with a key newer than this node's keys
 	}
 	if len(r.Uses) > 0 {
-		if noted := n.carryOut(ctx, n.command(secret.KindSecretAccess, run.Company, secret.UseSecrets{Run: run.ID, Uses: r.Uses})); noted != nil {
+		if noted := n.carryOut(ctx, n.command(secret.KindSecretAccess, run.Company, secret.UseSecrets{Run: run.ID,
+			Uses: r.Uses})); noted != nil {
 			err = errors.Join(err, fmt.Errorf("the use of secrets could not be noted: %w", noted))
 		}
 	}
@@ -71,8 +76,10 @@ func (n *Node) resealing() (due []ledger.Command) {
 					return nil
 				}
 				if next := again(tx, conceal.SecretAAD(mesh, c.ID, v.Secret, v.Version), v.Sealed); next != nil {
-					due = append(due, n.command(secret.KindSecretReseal, c.ID, conceal.Reseal{Type: "secret", ID: v.Secret, Version: v.Version,
-						Old: []string{base64.StdEncoding.EncodeToString(v.Sealed)}, New: []string{base64.StdEncoding.EncodeToString(next)}}))
+					due = append(due, n.command(secret.KindSecretReseal, c.ID, conceal.Reseal{Type: "secret", ID: v.Secret,
+						Version: v.Version,
+						Old:     []string{base64.StdEncoding.EncodeToString(v.Sealed)},
+						New:     []string{base64.StdEncoding.EncodeToString(next)}}))
 				}
 			}
 			for _, owner := range company.SealedConfigs(tx, c.ID) {

@@ -86,14 +86,16 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 		}
 		if s.Desired != "running" {
 			work.Go(func() {
-				k.report(ctx, s.RuntimeService, place.ReportService{Status: place.ServiceStopped, Health: "unknown", LogRef: string(s.LogRef)})
+				k.report(ctx, s.RuntimeService, place.ReportService{Status: place.ServiceStopped, Health: "unknown",
+					LogRef: string(s.LogRef)})
 			})
 			continue
 		}
 		if s.Denied != "" {
 			if s.Status != place.ServiceStopped {
 				work.Go(func() {
-					k.report(ctx, s.RuntimeService, place.ReportService{Status: place.ServiceStopped, Health: "unknown", Error: place.ServiceDenial(s.Denied), LogRef: string(s.LogRef)})
+					k.report(ctx, s.RuntimeService, place.ReportService{Status: place.ServiceStopped, Health: "unknown",
+						Error: place.ServiceDenial(s.Denied), LogRef: string(s.LogRef)})
 				})
 			}
 			continue
@@ -139,7 +141,8 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 func (k *keeper) job(ctx context.Context, o place.WorkspaceOperation) {
 	n := k.n
 	fail := func(why string) {
-		if err := n.carryOut(ctx, n.command(place.KindWorkspaceOpFinish, o.Company, place.FinishOperation{ID: o.ID, Error: why})); err != nil {
+		if err := n.carryOut(ctx, n.command(place.KindWorkspaceOpFinish, o.Company, place.FinishOperation{ID: o.ID,
+			Error: why})); err != nil {
 			n.log.Warn("end of a workspace operation could not be told", "operation", o.ID, "error", err)
 		}
 	}
@@ -171,7 +174,8 @@ func (k *keeper) job(ctx context.Context, o place.WorkspaceOperation) {
 		}
 		f := p.f
 		f.Dir = filepath.Join(f.Dir, d.Cwd)
-		err = n.carryOutIn(ctx, spaceCommand{w: place.ExecutionWorkspace{ID: string(o.Workspace), Company: o.Company}, f: f, phase: o.Phase, name: "command " + d.Name, line: d.Command,
+		err = n.carryOutIn(ctx, spaceCommand{w: place.ExecutionWorkspace{ID: string(o.Workspace), Company: o.Company}, f: f,
+			phase: o.Phase, name: "command " + d.Name, line: d.Command,
 			env: env, secrets: secrets, authority: n.authorityWhile(o.Over), alreadyOpen: o.ID})
 		if err != nil {
 			n.log.Info("workspace command", "operation", o.ID, "error", err)
@@ -203,7 +207,8 @@ func (k *keeper) place(of ledger.CompanyID, id string) (p spacePlace, err error)
 		if !ok {
 			return errors.New("the workspace is gone")
 		}
-		p.f = entity.RunFolder{ProjectWorkspace: w.ID, Project: w.Project, Dir: string(w.Cwd), Strategy: "project_primary", Source: "project_primary", Mode: entity.SharedWorkspace}
+		p.f = entity.RunFolder{ProjectWorkspace: w.ID, Project: w.Project, Dir: string(w.Cwd), Strategy: "project_primary",
+			Source: "project_primary", Mode: entity.SharedWorkspace}
 		p.l, p.run = w.Services(), entity.Run{Company: of}
 		return nil
 	})
@@ -214,7 +219,8 @@ func (k *keeper) place(of ledger.CompanyID, id string) (p spacePlace, err error)
 // later.
 func (k *keeper) report(ctx context.Context, s place.RuntimeService, r place.ReportService) {
 	r.ID, r.Generation = s.ID, s.Generation
-	if err := k.n.carryOut(ctx, k.n.command(place.KindRuntimeServiceReport, s.Company, r)); err != nil && ctx.Err() == nil {
+	if err := k.n.carryOut(ctx, k.n.command(place.KindRuntimeServiceReport, s.Company, r)); err != nil &&
+		ctx.Err() == nil {
 		k.n.log.Info("state of a service could not be told", "service", s.ID, "status", r.Status, "error", err)
 	}
 }
@@ -226,14 +232,16 @@ func (k *keeper) keep(ctx context.Context, s place.RuntimeService) {
 	last := context.WithoutCancel(ctx)
 	ref := runlog.Ref(s.Company, serviceLogs, s.ID)
 	stopped := func(restarts int64) {
-		k.report(last, s, place.ReportService{Status: place.ServiceStopped, Health: "unknown", Error: k.whyOver(ctx, s), Restarts: restarts, LogRef: ref})
+		k.report(last, s, place.ReportService{Status: place.ServiceStopped, Health: "unknown", Error: k.whyOver(ctx, s),
+			Restarts: restarts, LogRef: ref})
 	}
 	failed := func(why string, restarts int64) {
 		if ctx.Err() != nil || k.whyOver(ctx, s) != "" {
 			stopped(restarts)
 			return
 		}
-		k.report(last, s, place.ReportService{Status: place.ServiceFailed, Health: "unhealthy", Error: why, Restarts: restarts, LogRef: ref})
+		k.report(last, s, place.ReportService{Status: place.ServiceFailed, Health: "unhealthy", Error: why,
+			Restarts: restarts, LogRef: ref})
 	}
 	log, err := n.work.logs.Create(ref)
 	if err != nil {
@@ -254,7 +262,8 @@ func (k *keeper) keep(ctx context.Context, s place.RuntimeService) {
 	if line := p.l.RuntimeProvision; line != "" && p.w.ID != "" {
 		done, err := n.work.turns.take(ctx, p.f.Dir)
 		if err == nil {
-			err = n.carryOutIn(ctx, spaceCommand{w: p.w, f: p.f, phase: place.OperationProvision, name: "runtimeProvisionCommand", line: line,
+			err = n.carryOutIn(ctx, spaceCommand{w: p.w, f: p.f, phase: place.OperationProvision,
+				name: "runtimeProvisionCommand", line: line,
 				env: env, secrets: secrets, authority: n.authorityWhile(s.Over)})
 			done()
 		}
@@ -278,7 +287,8 @@ func (k *keeper) keep(ctx context.Context, s place.RuntimeService) {
 			return
 		}
 		log.Write("system", fmt.Sprintf("[selvage] %s; it is started again in %s\n", why, pause))
-		k.report(last, s, place.ReportService{Status: place.ServiceStarting, Health: "unhealthy", Error: why, Restarts: restarts, LogRef: ref})
+		k.report(last, s, place.ReportService{Status: place.ServiceStarting, Health: "unhealthy", Error: why,
+			Restarts: restarts, LogRef: ref})
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -308,7 +318,8 @@ func (k *keeper) whyOver(ctx context.Context, s place.RuntimeService) string {
 }
 
 // once runs a service until it ends and returns why it did.
-func (k *keeper) once(ctx context.Context, s place.RuntimeService, p spacePlace, env map[string]string, secrets []string, log *runlog.Writer, ref string, restarts int64) string {
+func (k *keeper) once(ctx context.Context, s place.RuntimeService, p spacePlace, env map[string]string,
+	secrets []string, log *runlog.Writer, ref string, restarts int64) string {
 	d := s.Declared()
 	port := d.Port.Number
 	if d.Port.Auto {
@@ -323,7 +334,8 @@ func (k *keeper) once(ctx context.Context, s place.RuntimeService, p spacePlace,
 	for key, v := range env {
 		vars[key] = v
 	}
-	fill := strings.NewReplacer("{{port}}", strconv.FormatInt(port, 10), "${PORT}", strconv.FormatInt(port, 10), "{{workspace.cwd}}", p.f.Dir)
+	fill := strings.NewReplacer("{{port}}", strconv.FormatInt(port, 10), "${PORT}", strconv.FormatInt(port, 10),
+		"{{workspace.cwd}}", p.f.Dir)
 	for key, v := range d.Env {
 		vars[key] = fill.Replace(v)
 	}
@@ -339,20 +351,23 @@ func (k *keeper) once(ctx context.Context, s place.RuntimeService, p spacePlace,
 		url = fmt.Sprintf("http://127.0.0.1:%d", port)
 	}
 	dir := filepath.Join(p.f.Dir, d.Cwd)
-	now := place.ReportService{Status: place.ServiceStarting, Health: "unknown", Port: port, URL: url, Restarts: restarts, Cwd: dir, LogRef: ref}
+	now := place.ReportService{Status: place.ServiceStarting, Health: "unknown", Port: port, URL: url, Restarts: restarts,
+		Cwd: dir, LogRef: ref}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	why := "" // it must stop
 	started := make(chan int, 1)
 	ended := make(chan process.ShellEnd, 1)
 	go func() {
-		ended <- k.n.shell().Run(ctx, process.ShellCommand{Line: d.Command, Folder: p.f, Dir: dir, Env: vars, Secrets: secrets, Grace: commandGrace,
+		ended <- k.n.shell().Run(ctx, process.ShellCommand{Line: d.Command, Folder: p.f, Dir: dir, Env: vars,
+			Secrets: secrets, Grace: commandGrace,
 			Authority: k.n.authorityWhile(s.Over), Log: log.Write, Started: func(pid int) { started <- pid }})
 	}()
 	select {
 	case pid := <-started:
 		now.PID = int64(pid)
-		shown := k.n.work.host.Adopt(kernel.Entry{Kind: kernel.KindService, Name: s.Name, Company: string(s.Company), Run: string(s.StartedByRun), Machine: pid, Restarts: int(restarts),
+		shown := k.n.work.host.Adopt(kernel.Entry{Kind: kernel.KindService, Name: s.Name, Company: string(s.Company),
+			Run: string(s.StartedByRun), Machine: pid, Restarts: int(restarts),
 			Declared: s.ID, Role: kernel.RoleService}, func(string) { stop() })
 		defer func() { shown.Ended(kernel.ExitOf(serviceExit(why), why)) }()
 	case end := <-ended:
@@ -392,7 +407,8 @@ func serviceExit(why string) int {
 
 // attend waits until a service is ready, and then checks its health. It returns why the
 // service must stop, or "" when ctx ended.
-func (k *keeper) attend(ctx context.Context, s place.RuntimeService, now place.ReportService, d place.DeclaredCommand, check func(context.Context) error) string {
+func (k *keeper) attend(ctx context.Context, s place.RuntimeService, now place.ReportService, d place.DeclaredCommand,
+	check func(context.Context) error) string {
 	limit, interval := time.Duration(d.Readiness.Timeout)*time.Second, time.Duration(d.Readiness.Interval)*time.Millisecond
 	if limit <= 0 {
 		limit = serviceReady
@@ -447,7 +463,10 @@ func readiness(d place.DeclaredCommand, address, url string, port int64) func(co
 		if address == "" {
 			address = url
 		}
-		client := &http.Client{Timeout: serviceAsk, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		client := &http.Client{Timeout: serviceAsk, CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
 		return func(ctx context.Context) error {
 			q, err := http.NewRequestWithContext(ctx, "GET", address, nil)
 			if err != nil {
@@ -466,7 +485,8 @@ func readiness(d place.DeclaredCommand, address, url string, port int64) func(co
 		}
 	}
 	return func(ctx context.Context) error {
-		c, err := (&net.Dialer{Timeout: serviceAsk}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.FormatInt(port, 10)))
+		c, err := (&net.Dialer{Timeout: serviceAsk}).DialContext(ctx, "tcp",
+			net.JoinHostPort("127.0.0.1", strconv.FormatInt(port, 10)))
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,8 @@ func TestAServiceIsCalledByMessage(t *testing.T) {
 					Params          []int
 				}
 				reply := `{"error":"what?"}`
-				if json.Unmarshal(m.Payload.JSON, &in) == nil && in.Service == "adder" && in.Method == "add" && len(in.Params) == 2 {
+				if json.Unmarshal(m.Payload.JSON, &in) == nil && in.Service == "adder" && in.Method == "add" &&
+					len(in.Params) == 2 {
 					sum, _ := json.Marshal(map[string]int{"result": in.Params[0] + in.Params[1]})
 					reply = string(sum)
 				}
@@ -65,7 +66,8 @@ func TestAServiceIsCalledByMessage(t *testing.T) {
 	n := &Node{}
 	n.work.post = c
 	r := calls.New(n.askService, nil)
-	adder := service.Service{Name: "adder", Methods: []service.Method{{Name: "add", Result: json.RawMessage(`{"type":"integer"}`)}}}
+	adder := service.Service{Name: "adder",
+		Methods: []service.Method{{Name: "add", Result: json.RawMessage(`{"type":"integer"}`)}}}
 	gone, here := calls.Provider{Node: "n1", PID: 999}, calls.Provider{Node: "n1", PID: uint64(e.PID)}
 	for range 2 { // one begins with the provider that is gone
 		a, err := r.Call(t.Context(), adder, []calls.Provider{gone, here}, "add", json.RawMessage(`[40,2]`), 5*time.Second)
@@ -73,10 +75,12 @@ func TestAServiceIsCalledByMessage(t *testing.T) {
 			t.Errorf("answered %+v, %v", a, err)
 		}
 	}
-	if _, err := r.Call(t.Context(), adder, []calls.Provider{here}, "add", json.RawMessage(`[]`), 5*time.Second); !errors.Is(err, calls.ErrRefused) {
+	if _, err := r.Call(t.Context(), adder, []calls.Provider{here}, "add", json.RawMessage(`[]`),
+		5*time.Second); !errors.Is(err, calls.ErrRefused) {
 		t.Errorf("what the provider refuses: %v", err)
 	}
-	if _, err := r.Call(t.Context(), adder, []calls.Provider{gone}, "add", json.RawMessage(`[1,2]`), 5*time.Second); err == nil {
+	if _, err := r.Call(t.Context(), adder, []calls.Provider{gone}, "add", json.RawMessage(`[1,2]`),
+		5*time.Second); err == nil {
 		t.Error("a process that is not there answered")
 	}
 }

@@ -73,7 +73,8 @@ type spaceCommand struct {
 
 // prepare executes the commands that prepare a workspace for its runs, once for each
 // place and again when they change.
-func (n *Node) prepare(ctx context.Context, inv company.Invocation, w place.ExecutionWorkspace, l place.Lifecycle, f entity.RunFolder) error {
+func (n *Node) prepare(ctx context.Context, inv company.Invocation, w place.ExecutionWorkspace, l place.Lifecycle,
+	f entity.RunFolder) error {
 	want := l.Prepared(string(n.ID()), f.Dir)
 	if want == "" || want == w.Prepared {
 		return nil
@@ -92,12 +93,14 @@ func (n *Node) prepare(ctx context.Context, inv company.Invocation, w place.Exec
 			continue
 		}
 		inv.Log("system", "[selvage] running the workspace's "+c.name+"\n")
-		if err := n.carryOutIn(ctx, spaceCommand{w: w, f: f, run: inv.Run.ID, phase: place.OperationProvision, name: c.name, line: c.line,
-			env: env, secrets: secrets, authority: inv.Authority}); err != nil {
+		if err := n.carryOutIn(ctx, spaceCommand{w: w, f: f, run: inv.Run.ID, phase: place.OperationProvision, name: c.name,
+			line: c.line,
+			env:  env, secrets: secrets, authority: inv.Authority}); err != nil {
 			return err
 		}
 	}
-	return n.carryOut(ctx, n.command(place.KindExecWorkspaceRealize, w.Company, place.RealizeWorkspace{ID: w.ID, Run: inv.Run.ID, Cwd: f.Dir, Prepared: want}))
+	return n.carryOut(ctx, n.command(place.KindExecWorkspaceRealize, w.Company, place.RealizeWorkspace{ID: w.ID,
+		Run: inv.Run.ID, Cwd: f.Dir, Prepared: want}))
 }
 
 // wind executes the commands of a closed workspace.
@@ -144,7 +147,8 @@ func (n *Node) wind(ctx context.Context, w place.ExecutionWorkspace, dir string)
 
 // spaceEnv returns the environment of a workspace's commands: a run's variables about
 // the folder, and the project's variables, but not the agent's own.
-func (n *Node) spaceEnv(ctx context.Context, as entity.Run, f entity.RunFolder, issue, run string) (map[string]string, []string, error) {
+func (n *Node) spaceEnv(ctx context.Context, as entity.Run, f entity.RunFolder, issue, run string) (map[string]string,
+	[]string, error) {
 	config, secrets, err := n.resolveSecrets(ctx, as, json.RawMessage("{}"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("variables of the project: %w", err)
@@ -175,17 +179,20 @@ func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
 	n.work.active.Store(id, true)
 	defer n.work.active.Delete(id)
 	ref := runlog.Ref(c.w.Company, operationLogs, id)
-	if err := n.carryOut(ctx, n.command(place.KindWorkspaceOpStart, c.w.Company, place.StartOperation{ID: id, Workspace: c.w.ID, Run: c.run, Phase: c.phase,
-		Name: c.name, Command: c.line, Cwd: c.f.Dir, LogRef: ref})); err != nil {
+	if err := n.carryOut(ctx, n.command(place.KindWorkspaceOpStart, c.w.Company,
+		place.StartOperation{ID: id, Workspace: c.w.ID, Run: c.run, Phase: c.phase,
+			Name: c.name, Command: c.line, Cwd: c.f.Dir, LogRef: ref})); err != nil {
 		return fmt.Errorf("tell the mesh of the workspace's %s: %w", c.name, err)
 	}
 	end, digest := n.runIn(ctx, c, id, ref)
-	done := place.FinishOperation{ID: id, Error: end.Error, Stdout: end.Stdout, Stderr: end.Stderr, LogBytes: digest.Bytes, LogSHA256: digest.SHA256}
+	done := place.FinishOperation{ID: id, Error: end.Error, Stdout: end.Stdout, Stderr: end.Stderr, LogBytes: digest.Bytes,
+		LogSHA256: digest.SHA256}
 	if end.Exit != nil {
 		done.ExitCode = new(int64(*end.Exit))
 	}
 	// The end of a stopped command is recorded too, if the node still can.
-	if err := n.carryOut(context.WithoutCancel(ctx), n.command(place.KindWorkspaceOpFinish, c.w.Company, done)); err != nil {
+	if err := n.carryOut(context.WithoutCancel(ctx), n.command(place.KindWorkspaceOpFinish, c.w.Company,
+		done)); err != nil {
 		n.log.Warn("end of a workspace operation could not be told", "operation", id, "error", err)
 	}
 	if end.Error != "" {
@@ -195,12 +202,14 @@ func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
 }
 
 // runIn runs the command of a started operation, with its log.
-func (n *Node) runIn(ctx context.Context, c spaceCommand, id, ref string) (end process.ShellEnd, digest company.LogDigest) {
+func (n *Node) runIn(ctx context.Context, c spaceCommand, id, ref string) (end process.ShellEnd,
+	digest company.LogDigest) {
 	log, err := n.work.logs.Create(ref)
 	if err != nil {
 		return process.ShellEnd{Error: "its log could not be made: " + err.Error()}, digest
 	}
-	end = n.shell().Run(ctx, process.ShellCommand{Line: c.line, Folder: c.f, Env: c.env, Secrets: c.secrets, Limit: workspaceCommandTime, Grace: commandGrace,
+	end = n.shell().Run(ctx, process.ShellCommand{Line: c.line, Folder: c.f, Env: c.env, Secrets: c.secrets,
+		Limit: workspaceCommandTime, Grace: commandGrace,
 		Authority: c.authority, Log: log.Write})
 	if digest, err = log.Close(); err != nil {
 		n.log.Warn("log of a workspace operation is incomplete", "operation", id, "error", err)

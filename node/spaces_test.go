@@ -24,7 +24,8 @@ func TestAnOperationThatIsRefusedLeavesTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := spaceCommand{w: place.ExecutionWorkspace{ID: uuid.NewString(), Company: of}, phase: place.OperationProvision, name: "again", line: "true", alreadyOpen: id}
+	c := spaceCommand{w: place.ExecutionWorkspace{ID: uuid.NewString(), Company: of}, phase: place.OperationProvision,
+		name: "again", line: "true", alreadyOpen: id}
 	if err := n.carryOutIn(t.Context(), c); err == nil {
 		t.Fatal("it was carried out")
 	}

@@ -112,7 +112,8 @@ func (p *pulse) why(since time.Duration) string {
 	case worst.slept:
 		return fmt.Sprintf("this machine was asleep for %s", seconds(worst.took))
 	default:
-		return fmt.Sprintf("this node could not run for %s: load %s", seconds(worst.took), strings.TrimSuffix(fmt.Sprintf("%.1f", float64(worst.load)/1000), ".0"))
+		return fmt.Sprintf("this node could not run for %s: load %s", seconds(worst.took),
+			strings.TrimSuffix(fmt.Sprintf("%.1f", float64(worst.load)/1000), ".0"))
 	}
 }
 

@@ -123,17 +123,26 @@ func (n *Node) askAround(ctx context.Context) {
 	}
 	var ways []way
 	for _, at := range n.strangers(ctx) {
-		ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.DialAt(ctx, at, transport.KindSync) }, false})
+		ways = append(ways, way{func(ctx context.Context) (net.Conn, error) {
+			return n.transport.DialAt(ctx, at,
+				transport.KindSync)
+		}, false})
 	}
 	for _, id := range n.peers() {
 		m, _ := n.roster.node(id)
-		ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.Dial(ctx, id, transport.KindSync) }, m.Member() && !m.Has(ledger.LabelUntrusted)})
+		ways = append(ways, way{func(ctx context.Context) (net.Conn, error) {
+			return n.transport.Dial(ctx, id,
+				transport.KindSync)
+		}, m.Member() && !m.Has(ledger.LabelUntrusted)})
 	}
 	// Nodes that have connected to this one, and proved their membership by an admission,
 	// may know more: a founder that lost its state knows nobody.
 	for _, p := range n.transport.Peers() {
 		if !n.roster.isMember(p.ID) {
-			ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.Dial(ctx, p.ID, transport.KindSync) }, false})
+			ways = append(ways, way{func(ctx context.Context) (net.Conn, error) {
+				return n.transport.Dial(ctx, p.ID,
+					transport.KindSync)
+			}, false})
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
@@ -146,7 +155,8 @@ func (n *Node) askAround(ctx context.Context) {
 		g.Go(func() error {
 			a, err := askRoster(ctx, w.dial)
 			if err != nil { // another node may answer
-				if e, ok := errors.AsType[*transport.RefusedError](err); ok && w.trusted && e.ByPeer && e.Reason == transport.Revoked {
+				if e, ok := errors.AsType[*transport.RefusedError](err); ok && w.trusted && e.ByPeer &&
+					e.Reason == transport.Revoked {
 					if !out.Swap(true) {
 						time.AfterFunc(syncSecond, cancel) // do not wait for nodes that are down
 					}

@@ -38,7 +38,8 @@ func (n *Node) program(id identity.NodeID) string {
 // if it is older, and says that it must be upgraded.
 func (n *Node) levelToRaise() uint64 {
 	var now uint64
-	if err := n.ledger.View(func(tx *ledger.Tx) error { now = ledger.Features(tx); return nil }); err != nil || now >= n.conf.Level {
+	if err := n.ledger.View(func(tx *ledger.Tx) error { now = ledger.Features(tx); return nil }); err != nil ||
+		now >= n.conf.Level {
 		return 0
 	}
 	votes := map[identity.NodeID]bool{}

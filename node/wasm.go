@@ -11,7 +11,8 @@ import (
 // wasmAdapter opens the sandbox, which closes with the node, and the adapter of agents
 // in it. Compiled modules are stored in the data directory.
 func (n *Node) wasmAdapter(dir string) (*wasm.Adapter, error) {
-	engine, err := sandbox.Open(sandbox.Config{Dir: filepath.Join(dir, "sandbox"), Compiler: n.conf.Compiler, Logger: n.log})
+	engine, err := sandbox.Open(sandbox.Config{Dir: filepath.Join(dir, "sandbox"), Compiler: n.conf.Compiler,
+		Logger: n.log})
 	if err != nil {
 		return nil, err
 	}

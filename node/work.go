@@ -106,7 +106,9 @@ func (n *Node) openWork(context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		adapters = map[string]scheduler.Adapter{"process": p, "wasm": w, "http": webcall.New(webcall.Config{Private: n.conf.Private, Token: n.runToken, APIURL: "http://" + addr, Told: n.toldOfRun, Logger: n.log})}
+		adapters = map[string]scheduler.Adapter{"process": p, "wasm": w,
+			"http": webcall.New(webcall.Config{Private: n.conf.Private, Token: n.runToken, APIURL: "http://" + addr,
+				Told: n.toldOfRun, Logger: n.log})}
 		adapters["a2a"] = a2a.New(a2a.Config{API: n.handler, Token: n.runToken, Private: n.conf.Private, Logger: n.log})
 		if err := n.addContainers(adapters, p, dir); err != nil {
 			return err
@@ -122,7 +124,8 @@ func (n *Node) openWork(context.Context) (err error) {
 	n.work.runs = func(kind string) bool { return adapters[kind] != nil }
 	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,
-		Adapters: adapters, Folder: n.runFolder, Facts: n.work.facts.look, Secrets: n.resolveSecrets, Skills: runSkills, Memories: n.remembered, Track: n.track, Slots: n.conf.Slots,
+		Adapters: adapters, Folder: n.runFolder, Facts: n.work.facts.look, Secrets: n.resolveSecrets, Skills: runSkills,
+		Memories: n.remembered, Track: n.track, Slots: n.conf.Slots,
 		Price: priceOfRun, Paid: func(run string) bool { return n.work.purse.Paid(run) },
 		Refused: func(run string) bool { return n.work.purse.Refused(run) },
 		OpenLog: func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
@@ -236,7 +239,8 @@ func (n *Node) toldOfRun(r entity.Run) (told company.Callback, ok bool) {
 // runToken creates the token with which a run calls any node's API.
 func (n *Node) runToken(run entity.Run) (string, error) {
 	_, data, _ := n.keyring.current()
-	claims := identity.RunClaims{Agent: run.Agent, Company: string(run.Company), Adapter: cmp.Or(run.AdapterType, "process"), Run: run.ID, Responsible: string(run.ResponsibleUser)}
+	claims := identity.RunClaims{Agent: run.Agent, Company: string(run.Company), Adapter: cmp.Or(run.AdapterType,
+		"process"), Run: run.ID, Responsible: string(run.ResponsibleUser)}
 	return identity.MintRunToken(data, n.Mesh(), claims, time.Now())
 }
 
@@ -272,7 +276,8 @@ func (n *Node) keepAlive(ctx context.Context, b scheduler.Beat) (time.Duration, 
 	return n.work.beat(ctx, leader, n.transport, b)
 }
 
-func (w *work) beat(ctx context.Context, leader identity.NodeID, t *transport.Transport, b scheduler.Beat) (granted time.Duration, err error) {
+func (w *work) beat(ctx context.Context, leader identity.NodeID, t *transport.Transport,
+	b scheduler.Beat) (granted time.Duration, err error) {
 	select {
 	case w.turn <- struct{}{}:
 		defer func() { <-w.turn }()

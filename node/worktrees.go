@@ -48,7 +48,8 @@ func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*entity.R
 		f.Dir = string(of.Cwd)
 		return &f, "", n.prepare(ctx, inv, w, l, f)
 	}
-	f.Dir, err = n.work.trees.Make(ctx, worktree.Spec{ID: w.ID, Source: of.ID, Local: string(of.Cwd), URL: string(of.RepoURL),
+	f.Dir, err = n.work.trees.Make(ctx, worktree.Spec{ID: w.ID, Source: of.ID, Local: string(of.Cwd),
+		URL:  string(of.RepoURL),
 		Base: string(w.BaseRef), Branch: string(w.Branch), Parent: w.ParentDir})
 	if err != nil {
 		return nil, "", err
@@ -63,8 +64,9 @@ func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*entity.R
 
 // folderOf returns the folder of an execution workspace as the mesh has it.
 func folderOf(w place.ExecutionWorkspace) entity.RunFolder {
-	f := entity.RunFolder{ID: w.ID, Mode: w.Mode, Strategy: w.Strategy, Source: w.Strategy, Project: w.Project, ProjectWorkspace: string(w.ProjectWorkspace),
-		RepoURL: string(w.RepoURL), BaseRef: string(w.BaseRef), Branch: string(w.Branch), Dir: string(w.Cwd)}
+	f := entity.RunFolder{ID: w.ID, Mode: w.Mode, Strategy: w.Strategy, Source: w.Strategy, Project: w.Project,
+		ProjectWorkspace: string(w.ProjectWorkspace),
+		RepoURL:          string(w.RepoURL), BaseRef: string(w.BaseRef), Branch: string(w.Branch), Dir: string(w.Cwd)}
 	if w.Mode == entity.IsolatedWorkspace {
 		f.Worktree = f.Dir
 	}

@@ -49,7 +49,8 @@ func signed(key ed25519.PublicKey, content []byte) []byte {
 
 // checkPath refuses a path that leads out of the app, or that an archive can not hold.
 func checkPath(p string) error {
-	if p == "" || p != path.Clean(p) || path.IsAbs(p) || p == ".." || strings.HasPrefix(p, "../") || strings.ContainsAny(p, "\\\x00") || len(p) > 99 {
+	if p == "" || p != path.Clean(p) || path.IsAbs(p) || p == ".." || strings.HasPrefix(p, "../") || strings.ContainsAny(p,
+		"\\\x00") || len(p) > 99 {
 		return fmt.Errorf("%w: %q is not a path within it of at most 99 bytes", ErrArchive, p)
 	}
 	return nil
@@ -69,7 +70,8 @@ func Pack(files Files, key ed25519.PrivateKey) ([]byte, error) {
 		if len(files[name]) > MaxFile {
 			return nil, fmt.Errorf("%s has %d bytes, a file of an app at most %d", name, len(files[name]), MaxFile)
 		}
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(files[name])), Mode: 0o644, Format: tar.FormatUSTAR}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(files[name])), Mode: 0o644,
+			Format: tar.FormatUSTAR}); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(files[name]); err != nil {

@@ -313,7 +313,8 @@ func (m Manifest) check(files Files) Problems {
 	}
 	agents := m.checkAgents(c, skills)
 	m.checkRoutines(c, agents)
-	for name, h := range map[string]*Hook{"on_install": m.Hooks.OnInstall, "on_start": m.Hooks.OnStart, "on_stop": m.Hooks.OnStop, "on_remove": m.Hooks.OnRemove} {
+	for name, h := range map[string]*Hook{"on_install": m.Hooks.OnInstall, "on_start": m.Hooks.OnStart,
+		"on_stop": m.Hooks.OnStop, "on_remove": m.Hooks.OnRemove} {
 		if h == nil {
 			continue
 		}
@@ -329,7 +330,8 @@ func (m Manifest) check(files Files) Problems {
 			c.add("dependencies.%s: another app, and a range of versions: 1.2.3, >=1.2.3, ^1.2.3 or *", name)
 		}
 	}
-	if d, err := time.ParseDuration(m.Health.Within); m.Health.Within != "" && (err != nil || d < 0 || d.Milliseconds() > app.MaxWithin) {
+	if d, err := time.ParseDuration(m.Health.Within); m.Health.Within != "" &&
+		(err != nil || d < 0 || d.Milliseconds() > app.MaxWithin) {
 		c.add("health.within: a time such as 10m, at most a day")
 	}
 	for n, p := range m.Capabilities.Filesystem {

@@ -73,7 +73,8 @@ func (s Source) Release(parts []app.Part) (app.Release, error) {
 	if err != nil {
 		return app.Release{}, err
 	}
-	r := app.Release{Version: s.Manifest.Version, Digest: s.Archive.Digest, Signer: s.Archive.Signer, Manifest: manifest, Settings: settings,
+	r := app.Release{Version: s.Manifest.Version, Digest: s.Archive.Digest, Signer: s.Archive.Signer, Manifest: manifest,
+		Settings:     settings,
 		Capabilities: s.Manifest.Capabilities.Words(), Parts: parts, Within: core.Time(s.Manifest.within().Milliseconds())}
 	for _, at := range slices.Sorted(maps.Keys(s.Modules)) {
 		r.Modules = append(r.Modules, app.Module{Path: at, Asset: s.Modules[at]})
@@ -181,12 +182,14 @@ func (p *Planner) Change(was []app.Part, to Source, works bool) (steps []app.Ste
 			name = p.Name(s.ID)
 		}
 		if i, ok := find(parts, "skill", s.ID); ok {
-			p.step(skill.KindSkillUpdate, skill.SaveSkill{ID: parts[i].ID, Name: &name, Description: &s.About, Markdown: &text, Version: p.NewID()})
+			p.step(skill.KindSkillUpdate, skill.SaveSkill{ID: parts[i].ID, Name: &name, Description: &s.About, Markdown: &text,
+				Version: p.NewID()})
 			parts[i].Gone = false
 			continue
 		}
 		id, slug := p.NewID(), p.slug(s.ID)
-		p.step(skill.KindSkillCreate, skill.SaveSkill{ID: id, Slug: &slug, Name: &name, Description: &s.About, Markdown: &text, Version: p.NewID(), Author: &to.Manifest.Author})
+		p.step(skill.KindSkillCreate, skill.SaveSkill{ID: id, Slug: &slug, Name: &name, Description: &s.About,
+			Markdown: &text, Version: p.NewID(), Author: &to.Manifest.Author})
 		parts = append(parts, app.Part{Kind: "skill", Name: s.ID, ID: id})
 	}
 	for _, a := range to.Manifest.Agents {
@@ -208,7 +211,8 @@ func (p *Planner) Change(was []app.Part, to Source, works bool) (steps []app.Ste
 	}
 	for i, x := range parts {
 		switch {
-		case x.Kind == "agent" && !slices.ContainsFunc(to.Manifest.Agents, func(a Agent) bool { return a.ID == x.Name }) && !x.Gone:
+		case x.Kind == "agent" && !slices.ContainsFunc(to.Manifest.Agents,
+			func(a Agent) bool { return a.ID == x.Name }) && !x.Gone:
 			if p.MayPause(x.ID) {
 				p.step(company.KindAgentPause, company.ChangeAgent{Agent: x.ID})
 			}
@@ -234,7 +238,8 @@ func (p *Planner) agent(parts []app.Part, a Agent, to Source, works bool) ([]app
 		}
 	}
 	name := p.Name(a.ID)
-	save := entity.SaveAgent{Name: &name, Role: &a.Role, Title: &a.Title, Capabilities: &a.About, AdapterType: &a.Adapter, AdapterConfig: config, RuntimeConfig: runtime}
+	save := entity.SaveAgent{Name: &name, Role: &a.Role, Title: &a.Title, Capabilities: &a.About, AdapterType: &a.Adapter,
+		AdapterConfig: config, RuntimeConfig: runtime}
 	if a.BudgetCents > 0 {
 		save.Budget = new(core.Cents(a.BudgetCents))
 	}
@@ -250,7 +255,8 @@ func (p *Planner) agent(parts []app.Part, a Agent, to Source, works bool) ([]app
 	if !there {
 		save.ID, save.Skills = p.NewID(), keys
 		if a.Instructions != "" {
-			save.Instructions = entity.InstructionsIn("", map[string]string{skill.InstructionsEntry: to.fill(string(to.Archive.Files[a.Instructions]))})
+			save.Instructions = entity.InstructionsIn("",
+				map[string]string{skill.InstructionsEntry: to.fill(string(to.Archive.Files[a.Instructions]))})
 		}
 		p.step(company.KindAgentCreate, save)
 		if !starts {
@@ -262,7 +268,8 @@ func (p *Planner) agent(parts []app.Part, a Agent, to Source, works bool) ([]app
 	p.step(company.KindAgentUpdate, save)
 	p.step(skill.KindAgentSkills, skill.SyncSkills{Agent: save.ID, Mode: "replace", Keys: keys})
 	if a.Instructions != "" {
-		p.step(skill.KindInstructionsFile, skill.SaveInstructionFile{Agent: save.ID, Path: skill.InstructionsEntry, Content: to.fill(string(to.Archive.Files[a.Instructions]))})
+		p.step(skill.KindInstructionsFile, skill.SaveInstructionFile{Agent: save.ID, Path: skill.InstructionsEntry,
+			Content: to.fill(string(to.Archive.Files[a.Instructions]))})
 	}
 	if parts[i].Gone && starts && p.MayResume(save.ID) {
 		p.step(company.KindAgentResume, company.ChangeAgent{Agent: save.ID})
@@ -282,7 +289,8 @@ func (p *Planner) routine(parts []app.Part, r Routine, to Source, works bool) ([
 		status = routine.RoutineActive
 	}
 	title, task := to.fill(r.Title), to.fill(r.Task)
-	p.step(routine.KindRoutineCreate, routine.SaveRoutine{ID: id, Title: &title, Description: &task, Assignee: &parts[i].ID, Status: &status})
+	p.step(routine.KindRoutineCreate, routine.SaveRoutine{ID: id, Title: &title, Description: &task,
+		Assignee: &parts[i].ID, Status: &status})
 	cron, zone, on := to.fill(r.Cron), to.fill(r.Zone), true
 	if zone == "" {
 		zone = "UTC"
@@ -291,7 +299,8 @@ func (p *Planner) routine(parts []app.Part, r Routine, to Source, works bool) ([
 	if err != nil {
 		return nil, fmt.Errorf("routine %s: %w", r.ID, err)
 	}
-	p.step(routine.KindRoutineTriggerCreate, routine.SaveTrigger{ID: p.NewID(), Routine: id, Kind: routine.TriggerSchedule, Enabled: &on, Cron: &cron, Zone: &zone, Next: next})
+	p.step(routine.KindRoutineTriggerCreate, routine.SaveTrigger{ID: p.NewID(), Routine: id, Kind: routine.TriggerSchedule,
+		Enabled: &on, Cron: &cron, Zone: &zone, Next: next})
 	return append(parts, app.Part{Kind: "routine", Name: r.ID, ID: id}), nil
 }
 
@@ -300,7 +309,8 @@ func (p *Planner) Hook(h *Hook, parts []app.Part, m Manifest, to Source) {
 	if h == nil {
 		return
 	}
-	i := company.CreateIssue{ID: p.NewID(), Title: to.fill(h.Title), Description: to.fill(h.Task), Status: entity.IssueTodo, AllowDuplicate: true}
+	i := company.CreateIssue{ID: p.NewID(), Title: to.fill(h.Title), Description: to.fill(h.Task),
+		Status: entity.IssueTodo, AllowDuplicate: true}
 	if len(m.Agents) > 0 && parts != nil {
 		name := h.Agent
 		if name == "" {

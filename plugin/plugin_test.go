@@ -146,15 +146,19 @@ within = "soon"
 	if !ok {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"colour: unknown member", "name: required", "version: required", "description: required", "capabilities.filesystem[0]", "settings[0].default", "agents[0].role",
-		"agents[0].script", "agents[0].instructions: the app has no file", "agents[0].adapter: process runs a program", "the secret setting key", "${nothing} is not a setting", "agents[1].id: ada is there twice",
-		"agents[1].adapter: http calls addresses", "agents[1].skills: flying", "routines[0].title: required", `routines[0].agent: "bob"`, "routines[0].cron", `routines[0].zone: "Mars/Base"`, "services[0]: db",
+	for _, want := range []string{"colour: unknown member", "name: required", "version: required", "description: required",
+		"capabilities.filesystem[0]", "settings[0].default", "agents[0].role",
+		"agents[0].script", "agents[0].instructions: the app has no file", "agents[0].adapter: process runs a program",
+		"the secret setting key", "${nothing} is not a setting", "agents[1].id: ada is there twice",
+		"agents[1].adapter: http calls addresses", "agents[1].skills: flying", "routines[0].title: required",
+		`routines[0].agent: "bob"`, "routines[0].cron", `routines[0].zone: "Mars/Base"`, "services[0]: db",
 		"hooks.on_start.title: required", `hooks.on_start.agent: "eve"`, "dependencies.other", "health.within"} {
 		if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, want) }) {
 			t.Errorf("%q is not among the problems:\n%s", want, err)
 		}
 	}
-	if _, err := Read(Files{"selvage-app.json": []byte(`{"name":"a","versoin":"1"}`)}); err == nil || !strings.Contains(err.Error(), "versoin") {
+	if _, err := Read(Files{"selvage-app.json": []byte(`{"name":"a","versoin":"1"}`)}); err == nil ||
+		!strings.Contains(err.Error(), "versoin") {
 		t.Errorf("a typing error in JSON: %v", err)
 	}
 	if _, err := Read(Files{}); err == nil || !strings.Contains(err.Error(), "no manifest") {
@@ -183,8 +187,10 @@ func TestJSONIsAsGoodAsTOML(t *testing.T) {
 func planner() *Planner {
 	n := 0
 	yes := func(string) bool { return true }
-	return &Planner{Company: "c", App: "watch", NewID: func() string { n++; return core.DerivedID("plan", string(rune('a'+n))) },
-		Next: func(string, string) (core.Time, error) { return 1, nil }, Seal: func(p any) (any, error) { return p, nil }, MayPause: yes, MayResume: yes}
+	return &Planner{Company: "c", App: "watch",
+		NewID: func() string { n++; return core.DerivedID("plan", string(rune('a'+n))) },
+		Next:  func(string, string) (core.Time, error) { return 1, nil }, Seal: func(p any) (any, error) { return p, nil },
+		MayPause: yes, MayResume: yes}
 }
 
 func kindsOf(steps []app.Step) (out string) {
@@ -200,7 +206,8 @@ func TestAnUpgradeAndItsWayBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := Source{Archive: Archive{Files: smallApp()}, Manifest: m, Settings: map[string]string{"url": "https://example.com", "token": "secret-canary"}}
+	old := Source{Archive: Archive{Files: smallApp()}, Manifest: m,
+		Settings: map[string]string{"url": "https://example.com", "token": "secret-canary"}}
 	if p := old.Check(); len(p) != 0 {
 		t.Fatal(p)
 	}
@@ -209,19 +216,23 @@ func TestAnUpgradeAndItsWayBack(t *testing.T) {
 	if got := kindsOf(steps); err != nil || got != "skill.create agent.create routine.create routine_trigger.create " {
 		t.Fatalf("%v: install is %s", err, got)
 	}
-	if !bytes.Contains(steps[1].Payload, []byte("secret-canary")) || !bytes.Contains(steps[2].Payload, []byte("Look at https://example.com")) {
+	if !bytes.Contains(steps[1].Payload, []byte("secret-canary")) || !bytes.Contains(steps[2].Payload,
+		[]byte("Look at https://example.com")) {
 		t.Error("the settings are not filled in")
 	}
 	next := old
-	next.Manifest.Version, next.Settings, next.Kept = "2.0.0", map[string]string{"url": "https://example.org"}, map[string]bool{"token": true}
-	next.Manifest.Agents = []Agent{{ID: "bob", Role: "qa", Adapter: "process", Script: "run.sh", Config: m.Agents[0].Config}}
+	next.Manifest.Version, next.Settings, next.Kept = "2.0.0", map[string]string{"url": "https://example.org"},
+		map[string]bool{"token": true}
+	next.Manifest.Agents = []Agent{{ID: "bob", Role: "qa", Adapter: "process", Script: "run.sh",
+		Config: m.Agents[0].Config}}
 	next.Manifest.Routines = nil
 	up, after, err := p.Change(parts, next, true)
 	if got := kindsOf(up); err != nil || got != "skill.update agent.create routine.delete agent.pause " {
 		t.Fatalf("%v: the upgrade is %s", err, got)
 	}
 	back, before, err := p.Change(after, old, true)
-	if got := kindsOf(back); err != nil || got != "skill.update agent.update agent.skills agent.resume routine.create routine_trigger.create agent.pause " {
+	if got := kindsOf(back); err != nil ||
+		got != "skill.update agent.update agent.skills agent.resume routine.create routine_trigger.create agent.pause " {
 		t.Fatalf("%v: the way back is %s", err, got)
 	}
 	if i, ok := find(before, "agent", "ada"); !ok || before[i].Gone {

@@ -83,7 +83,8 @@ func decodeNotes(b []byte) (out []note, broken bool) {
 		}
 		body := b[8 : 8+n]
 		var one note
-		if crc32.Checksum(body, castagnoli) != sum || ledger.Unmarshal(body, &one) != nil || one.Kind == 0 || one.Kind > noteUnsure {
+		if crc32.Checksum(body, castagnoli) != sum || ledger.Unmarshal(body, &one) != nil || one.Kind == 0 ||
+			one.Kind > noteUnsure {
 			return out, true
 		}
 		out, b = append(out, one), b[8+n:]
@@ -97,7 +98,8 @@ func replay(notes []note) map[string]*stock {
 	for _, n := range notes {
 		s := stocks[n.Reservation]
 		if n.Kind == noteAsked {
-			stocks[n.Reservation] = &stock{id: n.Reservation, of: key{company: n.Company, agent: n.Agent, project: n.Project}, session: n.Session, amount: n.Amount, until: n.Until.Std(), under: map[string]money.Metered{}}
+			stocks[n.Reservation] = &stock{id: n.Reservation, of: key{company: n.Company, agent: n.Agent, project: n.Project},
+				session: n.Session, amount: n.Amount, until: n.Until.Std(), under: map[string]money.Metered{}}
 			continue
 		}
 		if s == nil {
@@ -165,7 +167,8 @@ func openJournal(path, node, boot string, log *slog.Logger) (*journal, map[strin
 		clear(s.under)
 	}
 	if lossy {
-		log.Warn("the purse's journal may be missing calls; what it was about stays held until a person writes it off", "reservations", len(stocks))
+		log.Warn("the purse's journal may be missing calls; what it was about stays held until a person writes it off",
+			"reservations", len(stocks))
 		if broken {
 			_ = os.Rename(path, path+".broken") // kept for inspection
 		}
@@ -204,7 +207,8 @@ func (j *journal) rewrite(stocks map[string]*stock, clean bool) error {
 	b.Write(encodeNote(note{Kind: noteHead, Node: j.node, Boot: j.boot, Clean: clean}))
 	for _, id := range slices.Sorted(maps.Keys(stocks)) {
 		s := stocks[id]
-		b.Write(encodeNote(note{Kind: noteAsked, Reservation: id, Company: s.of.company, Agent: s.of.agent, Project: s.of.project, Session: s.session, Amount: s.amount, Until: core.TimeOf(s.until)}))
+		b.Write(encodeNote(note{Kind: noteAsked, Reservation: id, Company: s.of.company, Agent: s.of.agent,
+			Project: s.of.project, Session: s.session, Amount: s.amount, Until: core.TimeOf(s.until)}))
 		if s.made {
 			b.Write(encodeNote(note{Kind: noteMade, Reservation: id, Amount: s.amount, Until: core.TimeOf(s.until)}))
 		}

@@ -42,7 +42,8 @@ func (void) Scan([]byte, []byte, bool) iter.Seq2[[]byte, []byte] {
 var sessionRows = ledger.NewMeshTable[string, ledger.Session]("session")
 
 func newBank(t testing.TB) *bank {
-	b := &bank{tx: ledger.NewTx(void{}), mux: rules.Handlers(), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC), commands: map[string]int{}}
+	b := &bank{tx: ledger.NewTx(void{}), mux: rules.Handlers(), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC),
+		commands: map[string]int{}}
 	b.company = ledger.CompanyID(b.id())
 	b.must(t, "company.create", entity.SaveCompany{ID: b.company, Name: new("Acme")}, nil)
 	return b
@@ -55,7 +56,8 @@ func (b *bank) id() string {
 
 func (b *bank) agent(t testing.TB, name string) string {
 	id := b.id()
-	b.must(t, "agent.create", entity.SaveAgent{ID: id, Name: &name, AdapterType: new("process"), AdapterConfig: []byte(`{"command":"true"}`)}, nil)
+	b.must(t, "agent.create", entity.SaveAgent{ID: id, Name: &name, AdapterType: new("process"),
+		AdapterConfig: []byte(`{"command":"true"}`)}, nil)
 	return id
 }
 

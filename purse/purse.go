@@ -109,7 +109,8 @@ func Open(cfg Config) (*Purse, error) {
 	if cfg.Node == nil || cfg.Session == nil || cfg.Holds == nil || cfg.Path == "" || cfg.Self == "" {
 		return nil, errors.New("purse: Node, Self, Session, Holds and Path are required")
 	}
-	cfg.Slice, cfg.For, cfg.Idle = cmp.Or(cfg.Slice, DefaultSlice), cmp.Or(cfg.For, DefaultFor), cmp.Or(cfg.Idle, DefaultIdle)
+	cfg.Slice, cfg.For, cfg.Idle = cmp.Or(cfg.Slice, DefaultSlice), cmp.Or(cfg.For, DefaultFor),
+		cmp.Or(cfg.Idle, DefaultIdle)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -137,7 +138,8 @@ func (p *Purse) wake() {
 // After any other error too, the call must not be sent.
 func (p *Purse) Reserve(ctx context.Context, ask money.SpendAsk) (money.SpendGrant, error) {
 	g, err := p.reserve(ctx, ask)
-	if no, ok := errors.AsType[*ledger.Refusal](err); ok && (no.ErrCode == "budget_exceeded" || no.ErrCode == "budget_paused") {
+	if no, ok := errors.AsType[*ledger.Refusal](err); ok && (no.ErrCode == "budget_exceeded" ||
+		no.ErrCode == "budget_paused") {
 		p.mu.Lock()
 		p.refused.add(ask.Run)
 		p.mu.Unlock()
@@ -201,8 +203,9 @@ func (p *Purse) allowed(ctx context.Context, ask *money.SpendAsk) (uint64, error
 		if ask.Project == "" && ask.Issue != "" {
 			ask.Project = entity.ProjectOfIssue(tx, ask.Company, ask.Issue)
 		}
-		return money.MaySpend(tx, money.Reservation{Company: ask.Company, Agent: ask.Agent, Project: core.NullText(ask.Project),
-			Run: core.NullText(ask.Run), Node: string(p.cfg.Self), Session: session})
+		return money.MaySpend(tx, money.Reservation{Company: ask.Company, Agent: ask.Agent,
+			Project: core.NullText(ask.Project),
+			Run:     core.NullText(ask.Run), Node: string(p.cfg.Self), Session: session})
 	})
 	return session, err
 }
@@ -234,7 +237,8 @@ func (p *Purse) turn(ctx context.Context, of key) (done func(), err error) {
 }
 
 // take grants from a stock that has at least enough, after it has noted the call.
-func (p *Purse) take(of key, session uint64, ask money.SpendAsk, enough core.Money) (g money.SpendGrant, ok bool, err error) {
+func (p *Purse) take(of key, session uint64, ask money.SpendAsk, enough core.Money) (g money.SpendGrant, ok bool,
+	err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -243,7 +247,8 @@ func (p *Purse) take(of key, session uint64, ask money.SpendAsk, enough core.Mon
 	now := p.cfg.Now()
 	var from *stock
 	for _, s := range p.stocks {
-		if s.of == of && s.session == session && s.made && !s.closing && !s.unsure && now.Before(s.until) && s.left >= enough &&
+		if s.of == of && s.session == session && s.made && !s.closing && !s.unsure && now.Before(s.until) &&
+			s.left >= enough &&
 			(from == nil || s.left > from.left || s.left == from.left && s.id < from.id) {
 			from = s
 		}
@@ -303,9 +308,11 @@ func (p *Purse) Refused(run string) bool {
 // unheard returns the settlement of a call about which nothing more is known: it cost all that
 // was granted.
 func unheard(g money.SpendGrant, now time.Time) money.Metered {
-	return money.Metered{Event: money.CostEvent{ID: g.ID, Issue: core.NullText(g.Ask.Issue), Goal: core.NullText(g.Ask.Goal), Run: core.NullText(g.Ask.Run),
-		BillingCode: core.NullText(g.Ask.BillingCode), Provider: cmp.Or(g.Ask.Provider, "unknown"), Model: cmp.Or(g.Ask.Model, "unknown"),
-		Cost: g.Amount, OccurredAt: core.TimeOf(now)}}
+	return money.Metered{Event: money.CostEvent{ID: g.ID, Issue: core.NullText(g.Ask.Issue),
+		Goal: core.NullText(g.Ask.Goal), Run: core.NullText(g.Ask.Run),
+		BillingCode: core.NullText(g.Ask.BillingCode), Provider: cmp.Or(g.Ask.Provider, "unknown"),
+		Model: cmp.Or(g.Ask.Model, "unknown"),
+		Cost:  g.Amount, OccurredAt: core.TimeOf(now)}}
 }
 
 // fetch requests a reservation and adds it to the stocks.
@@ -315,14 +322,17 @@ func (p *Purse) fetch(ctx context.Context, of key, session uint64, ask money.Spe
 	if ask.Want == 0 {
 		slice = 0 // calls without a price share a reservation of nothing
 	}
-	s := &stock{id: newID(), of: of, session: session, amount: max(ask.Want, slice), until: now.Add(p.cfg.For), used: now, under: map[string]money.Metered{}}
-	want := money.Reserve{ID: s.id, Agent: of.agent, Project: of.project, Run: ask.Run, Want: ask.Want, Least: ask.Least, Slice: slice, Until: core.TimeOf(s.until)}
+	s := &stock{id: newID(), of: of, session: session, amount: max(ask.Want, slice), until: now.Add(p.cfg.For), used: now,
+		under: map[string]money.Metered{}}
+	want := money.Reserve{ID: s.id, Agent: of.agent, Project: of.project, Run: ask.Run, Want: ask.Want, Least: ask.Least,
+		Slice: slice, Until: core.TimeOf(s.until)}
 	p.mu.Lock()
 	if len(p.stocks) >= MaxStocks {
 		p.mu.Unlock()
 		return ErrBusy
 	}
-	err := p.journal.write(note{Kind: noteAsked, Reservation: s.id, Company: of.company, Agent: of.agent, Project: of.project, Session: session, Amount: s.amount, Until: want.Until}, true)
+	err := p.journal.write(note{Kind: noteAsked, Reservation: s.id, Company: of.company, Agent: of.agent,
+		Project: of.project, Session: session, Amount: s.amount, Until: want.Until}, true)
 	if err == nil {
 		s.telling = true // nothing is sent until its outcome is known
 		p.stocks[s.id] = s
@@ -350,7 +360,8 @@ func (p *Purse) fetch(ctx context.Context, of key, session uint64, ask money.Spe
 		return fmt.Errorf("purse: answer to budget.reserve: %w", err)
 	}
 	s.made, s.amount, s.left, s.until = true, made.Amount, made.Amount, made.Until.Std()
-	if err := p.journal.write(note{Kind: noteMade, Reservation: s.id, Amount: made.Amount, Until: made.Until}, false); err != nil {
+	if err := p.journal.write(note{Kind: noteMade, Reservation: s.id, Amount: made.Amount, Until: made.Until},
+		false); err != nil {
 		p.cfg.Log.Error("a reservation could not be noted", "reservation", s.id, "error", err)
 	}
 	return nil
@@ -386,7 +397,8 @@ func (p *Purse) Settle(_ context.Context, g money.SpendGrant, use money.SpendUse
 		e := &m.Event
 		e.Provider, e.Model = cmp.Or(use.Provider, e.Provider), cmp.Or(use.Model, e.Model)
 		e.Biller, e.BillingType = use.Biller, use.BillingType
-		e.InputTokens, e.CachedInputTokens, e.OutputTokens = bounded(use.InputTokens), bounded(use.CachedInputTokens), bounded(use.OutputTokens)
+		e.InputTokens, e.CachedInputTokens, e.OutputTokens = bounded(use.InputTokens), bounded(use.CachedInputTokens),
+			bounded(use.OutputTokens)
 		cost := min(max(use.Cost, 0), money.MaxReservation)
 		e.Cost, m.Beyond = min(cost, granted), max(cost-granted, 0)
 		if !use.OccurredAt.IsZero() {
@@ -425,7 +437,8 @@ func (p *Purse) Stocks() []Stock {
 	defer p.mu.Unlock()
 	var out []Stock
 	for _, s := range p.stocks {
-		out = append(out, Stock{s.id, s.of.company, s.of.agent, s.of.project, s.amount, s.left, len(s.under), len(s.ended), s.closing, s.unsure})
+		out = append(out, Stock{s.id, s.of.company, s.of.agent, s.of.project, s.amount, s.left, len(s.under), len(s.ended),
+			s.closing, s.unsure})
 	}
 	return out
 }

@@ -46,7 +46,8 @@ func TestManyCallsShareASlice(t *testing.T) {
 		grants = append(grants, g)
 	}
 	for i, g := range grants {
-		use := money.SpendUse{Provider: "openai", Model: "m", InputTokens: 10, OutputTokens: 5, Cost: core.Cent / 2, Unsent: i == 0}
+		use := money.SpendUse{Provider: "openai", Model: "m", InputTokens: 10, OutputTokens: 5, Cost: core.Cent / 2,
+			Unsent: i == 0}
 		for range 2 { // the second time is nothing
 			if err := p.purse.Settle(t.Context(), g, use); err != nil {
 				t.Fatal(err)
@@ -55,12 +56,14 @@ func TestManyCallsShareASlice(t *testing.T) {
 	}
 	p.look()
 	got := b.budget(entity.ScopeAgent, ada)
-	if got.Month != 19*core.Cent/2 || got.Held != DefaultSlice-got.Month || b.commands["budget.reserve"] != 1 || b.commands["budget.settle"] != 1 {
+	if got.Month != 19*core.Cent/2 || got.Held != DefaultSlice-got.Month || b.commands["budget.reserve"] != 1 ||
+		b.commands["budget.settle"] != 1 {
 		t.Errorf("spent %d, held %d, with %v", got.Month, got.Held, b.commands)
 	}
 	b.pass(DefaultIdle + time.Second)
 	p.look()
-	if got := b.budget(entity.ScopeAgent, ada); got.Held != 0 || got.Month != 19*core.Cent/2 || len(p.purse.Stocks()) != 0 {
+	if got := b.budget(entity.ScopeAgent, ada); got.Held != 0 || got.Month != 19*core.Cent/2 ||
+		len(p.purse.Stocks()) != 0 {
 		t.Errorf("an idle slice stays: held %d, %+v", got.Held, p.purse.Stocks())
 	}
 	if _, err := p.purse.Reserve(t.Context(), ask); err != nil {
@@ -142,14 +145,16 @@ func TestAnUpstreamThatLiesIsBookedAndStopsTheScope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.purse.Settle(t.Context(), g, money.SpendUse{Provider: "p", Model: "m", Cost: core.Cents(130)}); err != nil {
+	if err := p.purse.Settle(t.Context(), g, money.SpendUse{Provider: "p", Model: "m",
+		Cost: core.Cents(130)}); err != nil {
 		t.Fatal(err)
 	}
 	p.look()
 	if got := b.budget(entity.ScopeAgent, ada); got.Month != core.Cents(130) {
 		t.Errorf("spent %d", got.Month)
 	}
-	if _, err := p.purse.Reserve(t.Context(), money.SpendAsk{Company: b.company, Agent: ada}); refusedAs(err) != "budget_paused" {
+	if _, err := p.purse.Reserve(t.Context(), money.SpendAsk{Company: b.company,
+		Agent: ada}); refusedAs(err) != "budget_paused" {
 		t.Errorf("a paused agent goes on: %v", err)
 	}
 }
@@ -163,7 +168,8 @@ func TestUnknownReservationsAreGivenBack(t *testing.T) {
 		ada := b.agent(t, "Ada")
 		p := b.post(t, "one")
 		p.cut, p.deaf = !deaf, deaf
-		if g, err := p.purse.Reserve(t.Context(), money.SpendAsk{Company: b.company, Agent: ada, Want: core.Cent}); err == nil {
+		if g, err := p.purse.Reserve(t.Context(), money.SpendAsk{Company: b.company, Agent: ada,
+			Want: core.Cent}); err == nil {
 			t.Fatalf("granted %+v", g)
 		}
 		p.cut, p.deaf = false, false
@@ -192,7 +198,8 @@ func TestConcurrentCallsStayWithinTheLimit(t *testing.T) {
 			wg.Go(func() {
 				rng := rand.New(rand.NewPCG(uint64(n), uint64(k)))
 				for range 60 {
-					g, err := p.purse.Reserve(ctx, money.SpendAsk{Company: b.company, Agent: agents[k%2], Want: core.Cents(4), Least: core.Cent})
+					g, err := p.purse.Reserve(ctx, money.SpendAsk{Company: b.company, Agent: agents[k%2], Want: core.Cents(4),
+						Least: core.Cent})
 					if err != nil {
 						continue
 					}
@@ -267,7 +274,8 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 	rng := rand.New(rand.NewPCG(seed, 11))
 	b := newBank(t)
 	agents := []string{b.agent(t, "Ada"), b.agent(t, "Bob")}
-	limits := map[money.WindowKind]core.Money{money.WindowDay: core.Cents(400), money.WindowMonth: core.Cents(1500), money.WindowRolling24h: core.Cents(500)}
+	limits := map[money.WindowKind]core.Money{money.WindowDay: core.Cents(400), money.WindowMonth: core.Cents(1500),
+		money.WindowRolling24h: core.Cents(500)}
 	for w, amount := range limits {
 		b.limit(t, entity.ScopeCompany, string(b.company), w, amount)
 	}
@@ -292,7 +300,8 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 			return s
 		}
 		day := money.WindowDay.Window(core.TimeOf(now)).From.Std()
-		over = max(over, sum("", day)-limits[money.WindowDay], sum(agents[0], day)-core.Cents(150), sum("", now.Add(-24*time.Hour))-limits[money.WindowRolling24h],
+		over = max(over, sum("", day)-limits[money.WindowDay], sum(agents[0], day)-core.Cents(150),
+			sum("", now.Add(-24*time.Hour))-limits[money.WindowRolling24h],
 			sum("", money.WindowMonth.Window(core.TimeOf(now)).From.Std())-limits[money.WindowMonth])
 	}
 	for range 500 {
@@ -355,7 +364,8 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 			}
 			want := core.Money(rng.Int64N(int64(core.Cents(30))))
 			agent := agents[rng.IntN(2)]
-			g, err := p.purse.Reserve(t.Context(), money.SpendAsk{Company: b.company, Agent: agent, Want: want, Least: core.Money(rng.Int64N(int64(want) + 1))})
+			g, err := p.purse.Reserve(t.Context(), money.SpendAsk{Company: b.company, Agent: agent, Want: want,
+				Least: core.Money(rng.Int64N(int64(want) + 1))})
 			if err != nil {
 				break
 			}
@@ -478,14 +488,17 @@ func TestJournalsThatAreDamaged(t *testing.T) {
 // The bytes of a journal stay what they are.
 func TestJournalIsPinned(t *testing.T) {
 	t.Parallel()
-	call := money.Metered{Event: money.CostEvent{ID: "c", Provider: "p", Model: "m", Run: "r", InputTokens: 3, Cost: 7, OccurredAt: 9}, Beyond: 1}
+	call := money.Metered{Event: money.CostEvent{ID: "c", Provider: "p", Model: "m", Run: "r", InputTokens: 3, Cost: 7,
+		OccurredAt: 9}, Beyond: 1}
 	var b bytes.Buffer
 	for _, n := range []note{
 		{Kind: noteHead, Node: "node", Boot: "boot", Clean: true},
-		{Kind: noteAsked, Reservation: "one", Company: "acme", Agent: "ada", Project: "arm", Session: 4, Amount: 100, Until: 1_800_000_000_000},
+		{Kind: noteAsked, Reservation: "one", Company: "acme", Agent: "ada", Project: "arm", Session: 4, Amount: 100,
+			Until: 1_800_000_000_000},
 		{Kind: noteMade, Reservation: "one", Amount: 80, Until: 1_800_000_000_000},
 		{Kind: noteBegun, Reservation: "one", Call: &call}, {Kind: noteEnded, Reservation: "one", Call: &call},
-		{Kind: noteUnsent, Reservation: "one", Calls: []string{"d"}}, {Kind: noteTold, Reservation: "one", Calls: []string{"c"}},
+		{Kind: noteUnsent, Reservation: "one", Calls: []string{"d"}}, {Kind: noteTold, Reservation: "one",
+			Calls: []string{"c"}},
 		{Kind: noteUnsure, Reservation: "one"}, {Kind: noteClosed, Reservation: "one"},
 	} {
 		b.WriteString(hex.EncodeToString(encodeNote(n)) + "\n")
@@ -495,7 +508,8 @@ func TestJournalIsPinned(t *testing.T) {
 
 func FuzzDecodeNotes(f *testing.F) {
 	f.Add(encodeNote(note{Kind: noteHead, Node: "n", Boot: "b"}))
-	f.Add(append(encodeNote(note{Kind: noteAsked, Reservation: "r", Amount: 5}), encodeNote(note{Kind: noteUnsent, Reservation: "r", Calls: []string{"c"}})...))
+	f.Add(append(encodeNote(note{Kind: noteAsked, Reservation: "r", Amount: 5}),
+		encodeNote(note{Kind: noteUnsent, Reservation: "r", Calls: []string{"c"}})...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		notes, _ := decodeNotes(b)
 		var again []byte

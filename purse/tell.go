@@ -123,7 +123,8 @@ func (p *Purse) tellOf(ctx context.Context, s *stock) {
 			return
 		case r.Refusal != nil:
 			if len(calls) > 0 {
-				p.cfg.Log.Error("what was spent is not taken", "reservation", s.id, "calls", len(calls), "reason", r.Refusal.Message)
+				p.cfg.Log.Error("what was spent is not taken", "reservation", s.id, "calls", len(calls), "reason",
+					r.Refusal.Message)
 			}
 			s.ended, s.closing = s.ended[len(calls):], true
 			if len(s.ended)+len(s.under) == 0 {
@@ -136,7 +137,8 @@ func (p *Purse) tellOf(ctx context.Context, s *stock) {
 			if say.Uncertain {
 				s.sunk = true
 			}
-			if say.Close || told.Status != money.ReservationOpen && len(s.ended)+len(s.under) == 0 || s.sunk && len(s.ended)+len(s.under) == 0 {
+			if say.Close || told.Status != money.ReservationOpen && len(s.ended)+len(s.under) == 0 || s.sunk &&
+				len(s.ended)+len(s.under) == 0 {
 				p.drop(s) // a person has to end what it is unsure of
 			}
 		}
@@ -160,7 +162,8 @@ func (p *Purse) forget(s *stock, calls []money.Metered) {
 		ids[i] = m.Event.ID
 	}
 	if err := p.journal.write(note{Kind: noteTold, Reservation: s.id, Calls: ids}, false); err != nil {
-		p.cfg.Log.Warn("a settlement could not be noted", "reservation", s.id, "error", err) // it is sent twice, and booked once
+		p.cfg.Log.Warn("a settlement could not be noted", "reservation", s.id, "error",
+			err) // it is sent twice, and booked once
 	}
 }
 

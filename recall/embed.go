@@ -134,12 +134,14 @@ func (e *embedding) keep(key [32]byte, v []float32) {
 // "", by the agent of the setting. Without a model, or when most of the company has no
 // vector of it yet, it answers no vector. An error says why the model did not answer:
 // the question is compared by its words then.
-func (r *Recall) Question(ctx context.Context, of ledger.CompanyID, agent, text string) (model string, vector []float32, err error) {
+func (r *Recall) Question(ctx context.Context, of ledger.CompanyID, agent, text string) (model string, vector []float32,
+	err error) {
 	if r.cfg.Embedder.Embed == nil || text == "" {
 		return "", nil, nil
 	}
 	var set company.Embedding
-	if err := r.cfg.View(func(tx *ledger.Tx) error { set = company.EmbeddingFor(tx, of); return nil }); err != nil || set.Model == "" {
+	if err := r.cfg.View(func(tx *ledger.Tx) error { set = company.EmbeddingFor(tx, of); return nil }); err != nil ||
+		set.Model == "" {
 		return "", nil, err
 	}
 	_, left, all := r.shelf(of, true).c.Unembedded(set.Name(), 0)
@@ -328,7 +330,8 @@ func beginning(s string, most int) string {
 
 // shorten embeds the texts of a batch one by one, cut shorter and shorter until the model
 // takes them.
-func (r *Recall) shorten(ctx context.Context, sh *shelf, w *work, set company.Embedding, texts []text, because error) (more bool, err error) {
+func (r *Recall) shorten(ctx context.Context, sh *shelf, w *work, set company.Embedding, texts []text,
+	because error) (more bool, err error) {
 	var done []text
 	var got [][]float32
 	for _, t := range texts {
@@ -366,7 +369,8 @@ func (r *Recall) giveUp(w *work, t text) {
 }
 
 // store has the vectors of texts stored, in commands that are small enough.
-func (r *Recall) store(ctx context.Context, sh *shelf, w *work, set company.Embedding, texts []text, got [][]float32) (more bool, err error) {
+func (r *Recall) store(ctx context.Context, sh *shelf, w *work, set company.Embedding, texts []text,
+	got [][]float32) (more bool, err error) {
 	p := company.Embed{Model: set.Name()}
 	size := 0
 	for n, t := range texts {

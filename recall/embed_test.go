@@ -102,7 +102,8 @@ func TestAModelEmbedsWhatIsRemembered(t *testing.T) {
 	if err := w.settle(r); err != nil {
 		t.Fatal(err)
 	}
-	if e := w.embedding(r); e != (Embedding{Model: "box/mini@1", Agent: ada, Done: 97, Of: 97}) || m.who != (Payer{w.Company, ada}) || len(m.asked) != 96 {
+	if e := w.embedding(r); e != (Embedding{Model: "box/mini@1", Agent: ada, Done: 97, Of: 97}) ||
+		m.who != (Payer{w.Company, ada}) || len(m.asked) != 96 {
 		t.Errorf("%+v, %d texts asked for %+v", e, len(m.asked), m.who)
 	}
 	name, v, err := r.Question(t.Context(), w.Company, "bob", "b?")
@@ -111,7 +112,8 @@ func TestAModelEmbedsWhatIsRemembered(t *testing.T) {
 	}
 	near := func(v []float32, name string) (texts []string) {
 		_ = w.view(func(tx *ledger.Tx) error {
-			found, _, err := r.Search(tx, w.Company, memory.Search{Vector: v, Model: name, By: memory.ByVectors, Limit: 4, Filter: memory.Filter{All: true}})
+			found, _, err := r.Search(tx, w.Company, memory.Search{Vector: v, Model: name, By: memory.ByVectors, Limit: 4,
+				Filter: memory.Filter{All: true}})
 			if err != nil {
 				t.Error(err)
 			}
@@ -144,7 +146,8 @@ func TestAModelEmbedsWhatIsRemembered(t *testing.T) {
 	if e := w.embedding(r); e.Done != 97 || len(m.asked) != asked+96 {
 		t.Errorf("%+v, %d texts asked", e, len(m.asked)-asked)
 	}
-	if name, v, err = r.Question(t.Context(), w.Company, "", "c!"); err != nil || len(v) != 32 || m.asked[len(m.asked)-1] != "box/ask c!" {
+	if name, v, err = r.Question(t.Context(), w.Company, "", "c!"); err != nil || len(v) != 32 ||
+		m.asked[len(m.asked)-1] != "box/ask c!" {
 		t.Errorf("the question is %q %v %v", name, v, err)
 	}
 	again := len(m.asked)
@@ -156,7 +159,8 @@ func TestAModelEmbedsWhatIsRemembered(t *testing.T) {
 	if err := w.settle(r); err != nil {
 		t.Fatal(err)
 	}
-	if st, _ := r.Stat(w.Company); len(st.Models) != 1 || st.Models[0].Model != memory.Lexical || st.Models[0].Vectors != 97 {
+	if st, _ := r.Stat(w.Company); len(st.Models) != 1 || st.Models[0].Model != memory.Lexical ||
+		st.Models[0].Vectors != 97 {
 		t.Errorf("left are %+v", st.Models)
 	}
 }

@@ -53,7 +53,8 @@ func (w *world) whole(r *Recall) {
 func (w *world) near(r *Recall) (n int) {
 	w.t.Helper()
 	err := w.view(func(tx *ledger.Tx) error {
-		f, _, err := r.Search(tx, w.Company, memory.Search{Query: "the crane in the hall", By: memory.ByVectors, Limit: 50, Filter: memory.Filter{All: true}})
+		f, _, err := r.Search(tx, w.Company, memory.Search{Query: "the crane in the hall", By: memory.ByVectors, Limit: 50,
+			Filter: memory.Filter{All: true}})
 		n = len(f.Results)
 		return err
 	})

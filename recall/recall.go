@@ -104,7 +104,8 @@ func New(cfg Config) *Recall {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Recall{cfg: cfg, log: cfg.Logger, embed: newEmbedding(), held: map[ledger.CompanyID]*shelf{}, dirty: map[ledger.CompanyID]bool{}, wake: make(chan struct{}, 1),
+	return &Recall{cfg: cfg, log: cfg.Logger, embed: newEmbedding(), held: map[ledger.CompanyID]*shelf{},
+		dirty: map[ledger.CompanyID]bool{}, wake: make(chan struct{}, 1),
 		dies: func(string) bool { return false }}
 }
 
@@ -380,7 +381,10 @@ func (r *Recall) makeRoom() {
 		sum += sh.c.Len()
 		all = append(all, sh)
 	}
-	slices.SortFunc(all, func(a, b *shelf) int { return cmp.Or(cmp.Compare(a.used, b.used), cmp.Compare(a.company, b.company)) })
+	slices.SortFunc(all, func(a, b *shelf) int {
+		return cmp.Or(cmp.Compare(a.used, b.used),
+			cmp.Compare(a.company, b.company))
+	})
 	for _, sh := range all {
 		if sum <= r.cfg.MaxHeld || len(r.held) == 1 {
 			return

@@ -50,7 +50,8 @@ func (w *world) add(text string) (id string) {
 func (w *world) search(r *Recall, query string) (ids []string, far Progress) {
 	w.t.Helper()
 	err := w.view(func(tx *ledger.Tx) error {
-		found, p, err := r.Search(tx, w.Company, memory.Search{Query: query, By: memory.ByWords, Limit: 100, Now: w.Now.UnixMilli(), Filter: memory.Filter{All: true}})
+		found, p, err := r.Search(tx, w.Company, memory.Search{Query: query, By: memory.ByWords, Limit: 100,
+			Now: w.Now.UnixMilli(), Filter: memory.Filter{All: true}})
 		for _, hit := range found.Results {
 			ids = append(ids, hit.ID.String())
 		}
@@ -214,7 +215,8 @@ func TestSavedGraphs(t *testing.T) {
 	if err := r.loadGraph(sh, memory.Lexical, path); err != nil {
 		t.Errorf("a saved graph is not read: %v", err)
 	}
-	for what, b := range map[string][]byte{"cut": whole[:len(whole)-1], "empty": nil, "flipped": append([]byte{whole[0] ^ 1}, whole[1:]...)} {
+	for what, b := range map[string][]byte{"cut": whole[:len(whole)-1], "empty": nil,
+		"flipped": append([]byte{whole[0] ^ 1}, whole[1:]...)} {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -132,7 +132,8 @@ func BenchmarkFuel(b *testing.B) {
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache))
 	defer rt.Close(ctx)
 	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
-	mod, err := rt.InstantiateWithConfig(ctx, goGuest(b, "c-shared"), wazero.NewModuleConfig().WithStartFunctions("_initialize"))
+	mod, err := rt.InstantiateWithConfig(ctx, goGuest(b, "c-shared"), wazero.NewModuleConfig().
+		WithStartFunctions("_initialize"))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -41,27 +41,36 @@ type bomb struct {
 }
 
 func bombs() []bomb {
-	spin := program(0x03, 0x40, 0x0c, 0, 0x0b)                                                             // loop br 0
-	grow := program(0x03, 0x40, 0x41, 1, 0x40, 0, 0x1a, 0x0c, 0, 0x0b)                                     // loop memory.grow 1
-	tables := program(0x03, 0x40, 0xd0, 0x70, 0x41, 0xff, 0, 0xfc, 15, 0, 0x1a, 0x0c, 0, 0x0b)             // loop table.grow 127
-	manyPages := program(0x03, 0x40, 0x41, 0xff, 0xff, 3, 0x40, 0, 0x1a, 0x0c, 0, 0x0b)                    // loop memory.grow 65535
-	fill := program(0x41, 0xff, 1, 0x40, 0, 0x1a, 0x03, 0x40, 0x41, 0, 0x41, 7, 0x41, 0x80, 0x80, 0x80, 8, // grow 255; loop fill 16 MiB
+	spin := program(0x03, 0x40, 0x0c, 0, 0x0b) // loop br 0
+	grow := program(0x03, 0x40, 0x41, 1, 0x40, 0, 0x1a, 0x0c, 0,
+		0x0b) // loop memory.grow 1
+	tables := program(0x03, 0x40, 0xd0, 0x70, 0x41, 0xff, 0, 0xfc, 15, 0, 0x1a, 0x0c, 0,
+		0x0b) // loop table.grow 127
+	manyPages := program(0x03, 0x40, 0x41, 0xff, 0xff, 3, 0x40, 0, 0x1a, 0x0c, 0,
+		0x0b) // loop memory.grow 65535
+	fill := program(0x41, 0xff, 1, 0x40, 0, 0x1a, 0x03, 0x40, 0x41, 0, 0x41, 7, 0x41, 0x80, 0x80, 0x80,
+		8, // grow 255; loop fill 16 MiB
 		0xfc, 11, 0, 0x0c, 0, 0x0b)
-	turns := wat{funcs: []fn{{locals: []byte{1, 2, valI32}, code: dispatch([]byte{0, 1, 2}, turn(2, 2), nil, turn(0, 0)), export: "_start"}}}.bytes() // forward, and back
+	turns := wat{funcs: []fn{{locals: []byte{1, 2, valI32}, code: dispatch([]byte{0, 1, 2}, turn(2, 2), nil, turn(0, 0)),
+		export: "_start"}}}.bytes() // forward, and back
 	deep := program(0x10, 0)
-	mutual := wat{funcs: []fn{{code: []byte{0x41, 0, 0x11, 0, 0}, export: "_start"}}, table: []byte{0, 1}, elems: []byte{0}}.bytes()
+	mutual := wat{funcs: []fn{{code: []byte{0x41, 0, 0x11, 0, 0}, export: "_start"}}, table: []byte{0, 1},
+		elems: []byte{0}}.bytes()
 	fat := wat{funcs: []fn{{locals: []byte{1, 0xe0, 0x4d, valI64}, code: []byte{0x10, 0}, export: "_start"}}}.bytes()
 	atStart := wat{funcs: []fn{{code: []byte{0x03, 0x40, 0x0c, 0, 0x0b}}, {export: "_start"}}, start: 1}.bytes()
-	flood := wat{funcs: []fn{{code: []byte{0x03, 0x40, 0x41, 0, 0x41, 4, 0x41, 0, 0x41, 0, 0x10, 0, 0x1a, 0x0c, 0, 0x0b}, export: "_start"}},
+	flood := wat{funcs: []fn{{code: []byte{0x03, 0x40, 0x41, 0, 0x41, 4, 0x41, 0, 0x41, 0, 0x10, 0, 0x1a, 0x0c, 0, 0x0b},
+		export: "_start"}},
 		memory: []byte{0, 1}, data: "echo"}.bytes(entryOf{hostModule, "call", 2})
 	return []bomb{
 		{name: "endless loop runs out of fuel", wasm: spin, want: FuelExhausted},
-		{name: "endless loop runs out of time", wasm: spin, limits: Limits{Fuel: MaxFuel, Time: 50 * time.Millisecond}, want: ExecutionTimeout},
+		{name: "endless loop runs out of time", wasm: spin, limits: Limits{Fuel: MaxFuel, Time: 50 * time.Millisecond},
+			want: ExecutionTimeout},
 		{name: "endless turns of a dispatcher", wasm: turns, want: FuelExhausted},
 		{name: "memory grows", wasm: grow, want: FuelExhausted},
 		{name: "memory grows much at once", wasm: manyPages, want: FuelExhausted},
 		{name: "tables grow", wasm: tables, limits: Limits{Fuel: 100_000_000}, want: FuelExhausted},
-		{name: "memory is filled again and again", wasm: fill, limits: Limits{Fuel: MaxFuel, Memory: 32 << 20, Time: 100 * time.Millisecond}, want: ExecutionTimeout},
+		{name: "memory is filled again and again", wasm: fill, limits: Limits{Fuel: MaxFuel, Memory: 32 << 20,
+			Time: 100 * time.Millisecond}, want: ExecutionTimeout},
 		{name: "filling costs fuel", wasm: fill, limits: Limits{Memory: 32 << 20}, want: FuelExhausted},
 		{name: "a function calls itself", wasm: deep, limits: Limits{Fuel: MaxFuel}, want: WasmTrap},
 		{name: "a function calls itself through a table", wasm: mutual, limits: Limits{Fuel: MaxFuel}, want: WasmTrap},
@@ -69,9 +78,12 @@ func bombs() []bomb {
 		{name: "the start function loops", wasm: atStart, want: FuelExhausted},
 		{name: "the host is asked without end", wasm: flood, limits: Limits{Fuel: MaxFuel},
 			host: Host{"echo": func(context.Context, json.RawMessage) (any, error) { return nil, nil }}, want: HostCallDenied},
-		{name: "random numbers without end", wasm: wasiLoop("random_get", 3, []byte{0, 1}, "", 0, 65536), limits: Limits{Fuel: MaxFuel, Time: 100 * time.Millisecond}, want: ExecutionTimeout},
-		{name: "a poll of many", wasm: wasiLoop("poll_oneoff", 2, []byte{0, 0xff, 1}, "", 0, 8<<20, 174_000, 15<<20), limits: Limits{Fuel: MaxFuel, Memory: 16 << 20, Time: 100 * time.Millisecond}, want: ExecutionTimeout},
-		{name: "output without end", wasm: wasiLoop("fd_write", 2, []byte{0, 1}, "\x20\x00\x00\x00\x60\xea\x00\x00", 1, 0, 1, 16), limits: Limits{Fuel: 10_000_000}, want: FuelExhausted},
+		{name: "random numbers without end", wasm: wasiLoop("random_get", 3, []byte{0, 1}, "", 0, 65536),
+			limits: Limits{Fuel: MaxFuel, Time: 100 * time.Millisecond}, want: ExecutionTimeout},
+		{name: "a poll of many", wasm: wasiLoop("poll_oneoff", 2, []byte{0, 0xff, 1}, "", 0, 8<<20, 174_000, 15<<20),
+			limits: Limits{Fuel: MaxFuel, Memory: 16 << 20, Time: 100 * time.Millisecond}, want: ExecutionTimeout},
+		{name: "output without end", wasm: wasiLoop("fd_write", 2, []byte{0, 1}, "\x20\x00\x00\x00\x60\xea\x00\x00", 1, 0, 1,
+			16), limits: Limits{Fuel: 10_000_000}, want: FuelExhausted},
 	}
 }
 
@@ -150,7 +162,8 @@ func TestBombs(t *testing.T) {
 		t.Error("the quiet program was never called")
 	}
 	runtime.GC()
-	t.Logf("%d quiet calls, resident %d MiB before, %d MiB at most, %d MiB after", calls.Load(), before>>20, peak.Load()>>20, resident(t)>>20)
+	t.Logf("%d quiet calls, resident %d MiB before, %d MiB at most, %d MiB after", calls.Load(), before>>20,
+		peak.Load()>>20, resident(t)>>20)
 	// Four at a time with 32 MiB of memory, 16 MiB of stack and as much garbage.
 	if grown := peak.Load() - before; grown > 512<<20 {
 		t.Errorf("the process grew by %d MiB", grown>>20)
@@ -179,14 +192,19 @@ func TestBombsForTheCompiler(t *testing.T) {
 		{"a table of 20,000 targets", one(tableOf(20_000)), "more than"},
 		{"20 tables of 9,999 targets", one(bytes.Repeat(tableOf(9_999), 20)), "targets in tables"},
 		{"100,000 locals", wat{funcs: []fn{{locals: []byte{1, 0xa0, 0x8d, 6, valI32}}}}.bytes(), "locals"},
-		{"locals in 1,000 groups of the most there can be", wat{funcs: []fn{{locals: append([]byte{0xe8, 7}, many(1000, 0xff, 0xff, 0xff, 0xff, 0x0f, valI32)...)}}}.bytes(), "locals"},
+		{"locals in 1,000 groups of the most there can be",
+			wat{funcs: []fn{{locals: append([]byte{0xe8, 7}, many(1000, 0xff, 0xff, 0xff, 0xff, 0x0f,
+				valI32)...)}}}.bytes(), "locals"},
 		{"four billion types", section(secType, huge...), "types"},
 		{"four billion functions", section(secFunction, huge...), "functions"},
 		{"four billion data segments", section(secData, huge...), "segments"},
-		{"a table of four billion", wat{funcs: []fn{{export: "_start"}}, table: append([]byte{0}, huge...)}.bytes(), "tables"},
+		{"a table of four billion", wat{funcs: []fn{{export: "_start"}},
+			table: append([]byte{0}, huge...)}.bytes(), "tables"},
 		{"a memory of 4 GiB", wat{funcs: []fn{{export: "_start"}}, memory: []byte{0, 0x80, 0x80, 4}}.bytes(), "memory"},
-		{"a section longer than the module", append(bytes.Clone(header), append([]byte{secCode}, huge...)...), "unexpected end"},
-		{"a custom section that only claims its length", append(bytes.Clone(header), 0, 0x80, 0x80, 0x80, 0x80, 1), "unexpected end"},
+		{"a section longer than the module", append(bytes.Clone(header), append([]byte{secCode}, huge...)...),
+			"unexpected end"},
+		{"a custom section that only claims its length", append(bytes.Clone(header), 0, 0x80, 0x80, 0x80, 0x80, 1),
+			"unexpected end"},
 		{"an unknown instruction", one([]byte{0xff}), "not supported"},
 		{"a number that never ends", one(append([]byte{0x41}, many(20, 0x80)...)), "too long"},
 		{"threads", one([]byte{0xfe, 3, 0}), "not supported"},
@@ -223,7 +241,8 @@ func TestALargeModuleIsRefused(t *testing.T) {
 
 func TestWhatIsNotOfferedIsDenied(t *testing.T) {
 	e := engine(t)
-	for _, name := range []string{"env.system", "selvage.shell", meterModule + "." + meterEnter, "wasi_snapshot_preview1.sock_open"} {
+	for _, name := range []string{"env.system", "selvage.shell", meterModule + "." + meterEnter,
+		"wasi_snapshot_preview1.sock_open"} {
 		module, fname, _ := strings.Cut(name, ".")
 		_, err := e.Load(t.Context(), wat{funcs: []fn{{export: "_start"}}}.bytes(entryOf{module, fname, 0}))
 		if bad, ok := err.(*Error); !ok || bad.Code != HostCallDenied {
@@ -238,7 +257,8 @@ func TestWhatIsNotOfferedIsDenied(t *testing.T) {
 // A compilation in a process of its own is killed when it takes too long, and
 // what it leaves behind is found by the next engine.
 func TestCompilationIsKilled(t *testing.T) {
-	table := append(append([]byte{0x02, 0x40, 0x41, 0, 0x0e}, appendU32(nil, 9_999)...), bytes.Repeat([]byte{0}, 10_000)...)
+	table := append(append([]byte{0x02, 0x40, 0x41, 0, 0x0e}, appendU32(nil, 9_999)...),
+		bytes.Repeat([]byte{0}, 10_000)...)
 	f := fn{code: bytes.Repeat(append(table, 0x0b), 10)}
 	var w wat
 	for range 60 {
@@ -251,7 +271,8 @@ func TestCompilationIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if _, err := e.Load(t.Context(), w.bytes()); err == nil || err.(*Error).Code != CompilationFailed || !strings.Contains(err.Error(), "took longer than it may") {
+	if _, err := e.Load(t.Context(), w.bytes()); err == nil || err.(*Error).Code != CompilationFailed ||
+		!strings.Contains(err.Error(), "took longer than it may") {
 		t.Errorf("Load returned %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -274,7 +295,8 @@ func TestCompilationMayWaitForAProcessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	m, err := e.Load(t.Context(), wat{funcs: []fn{{code: bytes.Repeat([]byte{0x41, 0, 0x1a}, inProcess), export: "_start"}}}.bytes())
+	m, err := e.Load(t.Context(), wat{funcs: []fn{{code: bytes.Repeat([]byte{0x41, 0, 0x1a}, inProcess),
+		export: "_start"}}}.bytes())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,11 +90,13 @@ func Open(cfg Config) (*Engine, error) {
 		return nil, errors.New("sandbox: a compiler needs a directory to compile into")
 	}
 	ctx := context.Background()
-	e := &Engine{cfg: cfg, modules: map[[32]byte]*loaded{}, offers: map[string]bool{hostModule + ".call": true, hostModule + ".take": true}, turns: make(chan struct{}, cfg.Turns), compile: make(chan struct{}, compilesAtOnce)}
+	e := &Engine{cfg: cfg, modules: map[[32]byte]*loaded{}, offers: map[string]bool{hostModule + ".call": true,
+		hostModule + ".take": true}, turns: make(chan struct{}, cfg.Turns), compile: make(chan struct{}, compilesAtOnce)}
 	if dropped, err := dropDamaged(cfg.Dir, true); err != nil {
 		return nil, fmt.Errorf("sandbox: throw away damaged code: %w", err)
 	} else if dropped > 0 {
-		cfg.Logger.Warn("compiled modules without their sum are thrown away, and compiled anew when they are needed", "files", dropped)
+		cfg.Logger.Warn("compiled modules without their sum are thrown away, and compiled anew when they are needed",
+			"files", dropped)
 	}
 	var err error
 	if e.runtime, e.cache, err = newRuntime(ctx, cfg.Dir); err != nil {
@@ -109,7 +111,8 @@ func Open(cfg Config) (*Engine, error) {
 // newRuntime is the runtime both of an engine and of its compiler: what one
 // stores the other must find.
 func newRuntime(ctx context.Context, dir string) (wazero.Runtime, wazero.CompilationCache, error) {
-	conf := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(MaxMemory >> 16).WithDebugInfoEnabled(false)
+	conf := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(MaxMemory >> 16).
+		WithDebugInfoEnabled(false)
 	var cache wazero.CompilationCache
 	if dir != "" {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -157,14 +160,17 @@ func (e *Engine) bind(ctx context.Context) error {
 		e.offers[wasi_snapshot_preview1.ModuleName+"."+name] = true
 	}
 	meter := e.runtime.NewHostModuleBuilder(meterModule)
-	meter.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(enter), []api.ValueType{api.ValueTypeI32}, nil).Export(meterEnter)
+	meter.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(enter), []api.ValueType{api.ValueTypeI32}, nil).
+		Export(meterEnter)
 	if _, err := meter.Instantiate(ctx); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
 	i32 := api.ValueTypeI32
 	host := e.runtime.NewHostModuleBuilder(hostModule)
-	host.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(hostCall), []api.ValueType{i32, i32, i32, i32}, []api.ValueType{i32}).Export("call")
-	host.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(hostTake), []api.ValueType{i32, i32}, []api.ValueType{i32}).Export("take")
+	host.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(hostCall), []api.ValueType{i32, i32, i32, i32},
+		[]api.ValueType{i32}).Export("call")
+	host.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(hostTake), []api.ValueType{i32, i32},
+		[]api.ValueType{i32}).Export("take")
 	if _, err := host.Instantiate(ctx); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
@@ -186,7 +192,8 @@ func (m *Module) Hash() string { return hex.EncodeToString(m.hash[:]) }
 // *Error or the context's.
 func (e *Engine) Load(ctx context.Context, wasm []byte) (*Module, error) {
 	if int64(len(wasm)) > e.cfg.MaxModule {
-		return nil, refuse(ModuleTooLarge, "a module of %d bytes is larger than the %d that are allowed", len(wasm), e.cfg.MaxModule)
+		return nil, refuse(ModuleTooLarge, "a module of %d bytes is larger than the %d that are allowed", len(wasm),
+			e.cfg.MaxModule)
 	}
 	hash := sha256.Sum256(wasm)
 	for {
@@ -381,7 +388,8 @@ func (e *Engine) child(ctx context.Context, metered []byte) error {
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = io.Discard, &limitedWriter{w: &said, left: 4 << 10}
 	seconds := max(1, int(e.cfg.CompileTime/time.Second))
-	cmd.Env = []string{"GOMAXPROCS=1", fmt.Sprint("GOMEMLIMIT=", compileMemory/2), "HOME=/nonexistent", fmt.Sprint(compileSeconds, "=", seconds)}
+	cmd.Env = []string{"GOMAXPROCS=1", fmt.Sprint("GOMEMLIMIT=", compileMemory/2), "HOME=/nonexistent",
+		fmt.Sprint(compileSeconds, "=", seconds)}
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -392,7 +400,8 @@ func (e *Engine) child(ctx context.Context, metered []byte) error {
 		return ctx.Err()
 	case errors.As(err, &exit) && exit.ExitCode() == exitInvalid:
 		return refuse(InvalidModule, "%s", firstLine(said.String()))
-	case exit != nil && (exit.ExitCode() == exitTooLong || exit.UserTime()+exit.SystemTime() >= time.Duration(seconds)*time.Second):
+	case exit != nil && (exit.ExitCode() == exitTooLong ||
+		exit.UserTime()+exit.SystemTime() >= time.Duration(seconds)*time.Second):
 		return errCompileTime
 	}
 	return refuse(CompilationFailed, "the compiler ended with %v", err)

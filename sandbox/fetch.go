@@ -40,10 +40,14 @@ type Egress struct {
 // reserved are networks that are not public beyond what netip knows, and those whose
 // addresses hold one of version 4, which need not be.
 var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
-	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0:0/96"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("100::/64"),
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2001:db8::/32"),
+	netip.MustParsePrefix("2002::/16"),
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0:0/96"), netip.MustParsePrefix("2001::/23"),
+	netip.MustParsePrefix("100::/64"),
 	netip.MustParsePrefix("fec0::/10"), netip.MustParsePrefix("192.88.99.0/24"),
 }
 
@@ -58,7 +62,8 @@ func MayReach(address string, private []netip.Prefix) bool {
 	}
 	ip := at.Addr().Unmap().WithZone("")
 	in := func(p netip.Prefix) bool { return p.Contains(ip) }
-	return slices.ContainsFunc(private, in) || ip.IsGlobalUnicast() && !ip.IsPrivate() && !slices.ContainsFunc(reserved, in)
+	return slices.ContainsFunc(private, in) || ip.IsGlobalUnicast() && !ip.IsPrivate() &&
+		!slices.ContainsFunc(reserved, in)
 }
 
 // mayReach refuses an address, as it is dialled, that is not public.
@@ -102,7 +107,8 @@ type fetch struct {
 func Fetch(e Egress) HostFunc {
 	dialer := &net.Dialer{Timeout: fetchTime, Control: e.mayReach}
 	client := &http.Client{
-		Transport:     &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: fetchTime, MaxResponseHeaderBytes: 64 << 10},
+		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
+			TLSHandshakeTimeout: fetchTime, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       fetchTime,
 	}

@@ -17,10 +17,14 @@ func TestHostsThatAreListed(t *testing.T) {
 	t.Parallel()
 	e := Egress{Hosts: []string{"api.example.com", "*.example.org", "Upper.example.net", "box:8080", "10.0.0.1"}}
 	for at, want := range map[string]bool{
-		"https://api.example.com/x": true, "http://api.example.com:80/": true, "https://api.example.com:443/": true, "https://API.example.com./": true,
-		"https://api.example.com:8443/": false, "http://api.example.com:443/": false, "https://example.com/": false, "https://api.example.com.evil.net/": false,
-		"https://a.example.org/": true, "https://a.b.example.org/": true, "https://example.org/": false, "https://evilexample.org/": false, "https://.example.org/": false,
-		"https://upper.example.net/": true, "http://box:8080/": true, "http://box/": false, "http://10.0.0.1/": true, "http://10.0.0.2/": false,
+		"https://api.example.com/x": true, "http://api.example.com:80/": true, "https://api.example.com:443/": true,
+		"https://API.example.com./":     true,
+		"https://api.example.com:8443/": false, "http://api.example.com:443/": false, "https://example.com/": false,
+		"https://api.example.com.evil.net/": false,
+		"https://a.example.org/":            true, "https://a.b.example.org/": true, "https://example.org/": false,
+		"https://evilexample.org/": false, "https://.example.org/": false,
+		"https://upper.example.net/": true, "http://box:8080/": true, "http://box/": false, "http://10.0.0.1/": true,
+		"http://10.0.0.2/":                  false,
 		"https://api.example.com@evil.net/": false, "https:///": false,
 	} {
 		u, err := url.Parse(at)
@@ -66,9 +70,10 @@ func TestWhatIsFetched(t *testing.T) {
 	defer web.Close()
 	host = strings.TrimPrefix(web.URL, "http://")
 	var seen []string
-	e := Egress{Hosts: []string{host}, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Seen: func(method, host string, status int) {
-		seen = append(seen, fmt.Sprint(method, " ", status))
-	}}
+	e := Egress{Hosts: []string{host}, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Seen: func(method, host string, status int) {
+			seen = append(seen, fmt.Sprint(method, " ", status))
+		}}
 	for _, c := range []struct{ request, want, code string }{
 		{`{"url":%q,"method":"POST","headers":{"X-A":"b","Host":"other"},"body":"x"}`, `"body":"POST b true"`, ""},
 		{`{"url":"%s/away"}`, `"status":302`, ""},
@@ -93,10 +98,14 @@ func TestWhatIsFetched(t *testing.T) {
 // No address that is private is reached, in whichever form it is written.
 func TestFetchesOfPrivateAddresses(t *testing.T) {
 	t.Parallel()
-	for _, host := range []string{"127.0.0.1:9", "localhost:9", "[::1]:9", "10.0.0.1", "169.254.169.254", "[::ffff:169.254.169.254]", "[::ffff:127.0.0.1]:9", "[::127.0.0.1]:9", "0.0.0.0:9", "[::]:9",
-		"[fe80::1]", "[fd00::1]", "[2002:7f00:1::]", "[64:ff9b::7f00:1]", "100.64.0.1", "192.168.0.1", "172.31.0.1", "224.0.0.1"} {
+	for _, host := range []string{"127.0.0.1:9", "localhost:9", "[::1]:9", "10.0.0.1", "169.254.169.254",
+		"[::ffff:169.254.169.254]", "[::ffff:127.0.0.1]:9", "[::127.0.0.1]:9", "0.0.0.0:9", "[::]:9",
+		"[fe80::1]", "[fd00::1]", "[2002:7f00:1::]", "[64:ff9b::7f00:1]", "100.64.0.1", "192.168.0.1", "172.31.0.1",
+		"224.0.0.1"} {
 		u := "http://" + host + "/"
-		if _, no := fetchWith(t, Egress{Hosts: []string{host, strings.Trim(host, "[]"), strings.NewReplacer("[", "", "]:9", ":9").Replace(host)}}, fmt.Sprintf(`{"url":%q}`, u)); no == nil || no.Code != string(HostCallDenied) || !strings.Contains(no.Message, "private") {
+		if _, no := fetchWith(t, Egress{Hosts: []string{host, strings.Trim(host, "[]"), strings.NewReplacer("[", "", "]:9",
+			":9").Replace(host)}}, fmt.Sprintf(`{"url":%q}`, u)); no == nil || no.Code != string(HostCallDenied) ||
+			!strings.Contains(no.Message, "private") {
 			t.Errorf("%s: %v", host, no)
 		}
 	}

@@ -108,12 +108,14 @@ var flags = []struct {
 	is int
 }{
 	{experimentalsys.O_RDWR, os.O_RDWR}, {experimentalsys.O_WRONLY, os.O_WRONLY}, {experimentalsys.O_APPEND, os.O_APPEND},
-	{experimentalsys.O_CREAT, os.O_CREATE}, {experimentalsys.O_EXCL, os.O_EXCL}, {experimentalsys.O_TRUNC, os.O_TRUNC}, {experimentalsys.O_SYNC, os.O_SYNC},
+	{experimentalsys.O_CREAT, os.O_CREATE}, {experimentalsys.O_EXCL, os.O_EXCL}, {experimentalsys.O_TRUNC, os.O_TRUNC},
+	{experimentalsys.O_SYNC, os.O_SYNC},
 }
 
 // OpenFile opens what is a file or a directory. Pipes and devices are refused,
 // and opening one does not wait.
-func (r *rooted) OpenFile(p string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
+func (r *rooted) OpenFile(p string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File,
+	experimentalsys.Errno) {
 	r.spend()
 	if r.dir.ReadOnly && flag&writing != 0 {
 		return nil, experimentalsys.EROFS

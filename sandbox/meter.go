@@ -250,7 +250,8 @@ func (w *metering) door(i uint32, o []byte) []byte {
 	o = appendU32(append(o, 0x23), w.fuel)
 	o = appendS64(append(o, 0x42), costHost)
 	o = appendU32(append(o, 0x7d, 0x24), w.fuel) // i64.sub; global.set
-	if n, ok := counted[w.m.imports[i].name]; ok && n < len(w.m.types[w.m.imports[i].typ].params) && w.m.types[w.m.imports[i].typ].params[n] == valI32 {
+	if n, ok := counted[w.m.imports[i].name]; ok && n < len(w.m.types[w.m.imports[i].typ].params) &&
+		w.m.types[w.m.imports[i].typ].params[n] == valI32 {
 		o = appendU32(append(o, 0x23), w.fuel)
 		o = append(o, 0x20, byte(n), 0xad, 0x42, costEach, 0x7e) // local.get; i64.extend_i32_u; i64.const; i64.mul
 		o = appendU32(append(o, 0x7d, 0x24), w.fuel)

@@ -29,7 +29,8 @@ func plain(t testing.TB, wasm []byte, args []string, stdin string) (stdout strin
 	defer rt.Close(ctx)
 	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
 	var out bytes.Buffer
-	_, err = rt.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithArgs(args...).WithStdin(strings.NewReader(stdin)).WithStdout(&out))
+	_, err = rt.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithArgs(args...).
+		WithStdin(strings.NewReader(stdin)).WithStdout(&out))
 	return out.String(), fmt.Sprint(err)
 }
 
@@ -65,7 +66,8 @@ func (m *maker) body(o []byte, loops []bool) []byte {
 		switch k := m.r.IntN(11); {
 		case k < 4: // local = local op const
 			v := byte(m.r.IntN(3))
-			o = append(o, 0x20, byte(m.r.IntN(3)), 0x41, byte(m.r.IntN(60)), []byte{0x6a, 0x6b, 0x6c, 0x73, 0x71}[m.r.IntN(5)], 0x21, v)
+			o = append(o, 0x20, byte(m.r.IntN(3)), 0x41, byte(m.r.IntN(60)), []byte{0x6a, 0x6b, 0x6c, 0x73,
+				0x71}[m.r.IntN(5)], 0x21, v)
 		case k == 4: // block
 			o = append(m.body(append(o, 0x02, 0x40), append(loops, false)), 0x0b)
 		case k == 5: // if, with else or without
@@ -130,7 +132,8 @@ func (m *maker) dispatcher(o []byte, loops []bool) []byte {
 	targets := make([]int, 1+m.r.IntN(7))
 	cell := byte(len(loops) * 4)
 	at := appendU32([]byte{2}, uint32(128+64*m.self))
-	o = append(append(append(o, 0x41, cell, 0x41, byte(m.r.IntN(5)), 0x36), at...), 0x41, byte(m.r.IntN(8)), 0x21, 3, 0x03, 0x40)
+	o = append(append(append(o, 0x41, cell, 0x41, byte(m.r.IntN(5)), 0x36), at...), 0x41, byte(m.r.IntN(8)), 0x21,
+		3, 0x03, 0x40)
 	o = append(o, bytes.Repeat([]byte{0x02, 0x40}, parts)...)
 	o = append(o, 0x20, 3, 0x0e, byte(len(targets)-1))
 	for n := range targets {
@@ -150,7 +153,8 @@ func (m *maker) dispatcher(o []byte, loops []bool) []byte {
 		switch {
 		case m.r.IntN(3) == 0:
 		case led > p && m.r.IntN(2) == 0: // forward, if it is reached
-			o = append(append(o, 0x20, byte(m.r.IntN(3)), 0x41, byte(m.r.IntN(8)), 0x4a, 0x04, 0x40), append(set, byte(depth+1), 0x0b)...)
+			o = append(append(o, 0x20, byte(m.r.IntN(3)), 0x41, byte(m.r.IntN(8)), 0x4a, 0x04, 0x40),
+				append(set, byte(depth+1), 0x0b)...)
 		case led > p:
 			o = append(append(o, set...), byte(depth))
 		default:
@@ -167,7 +171,8 @@ func randomModule(seed uint64) []byte {
 	w := wat{memory: []byte{0, 1}}
 	for i := range m.funcs {
 		m.self, m.left = i, 40
-		w.funcs = append(w.funcs, fn{typ: 1, locals: []byte{1, 3, valI32}, code: append(m.body(nil, nil), 0x20, 2), export: fmt.Sprint("f", i)})
+		w.funcs = append(w.funcs, fn{typ: 1, locals: []byte{1, 3, valI32}, code: append(m.body(nil, nil), 0x20, 2),
+			export: fmt.Sprint("f", i)})
 	}
 	return w.bytes()
 }
@@ -362,7 +367,8 @@ func (c *counter) call(f int, arg int32) int32 {
 		default:
 			y, x := pop(), pop()
 			is := map[bool]int32{true: 1}
-			stack = append(stack, map[byte]int32{0x6a: x + y, 0x6b: x - y, 0x6c: x * y, 0x71: x & y, 0x73: x ^ y, 0x4a: is[x > y], 0x46: is[x == y]}[op])
+			stack = append(stack, map[byte]int32{0x6a: x + y, 0x6b: x - y, 0x6c: x * y, 0x71: x & y, 0x73: x ^ y,
+				0x4a: is[x > y], 0x46: is[x == y]}[op])
 		}
 	}
 }
@@ -388,10 +394,13 @@ func TestWhatIsCharged(t *testing.T) {
 	}{
 		{"straight", bytes.Repeat([]byte{0x41, 0, 0x1a}, 100), 100, 100},
 		{"blocks", []byte{0x02, 0x40, 0x02, 0x40, 0x41, 0, 0x1a, 0x0b, 0x0b}, 1, 1},
-		{"an arm that is not taken", append(append([]byte{0x41, 0, 0x04, 0x40}, bytes.Repeat([]byte{0x41, 0, 0x1a}, 100)...), 0x0b), 2, 2},
+		{"an arm that is not taken", append(append([]byte{0x41, 0, 0x04, 0x40}, bytes.Repeat([]byte{0x41, 0, 0x1a}, 100)...),
+			0x0b), 2, 2},
 		{"a short arm that is not taken", []byte{0x41, 0, 0x04, 0x40, 0x41, 0, 0x1a, 0x0b}, 2, 3},
-		{"an arm that is taken", append(append([]byte{0x41, 1, 0x04, 0x40}, bytes.Repeat([]byte{0x41, 0, 0x1a}, 100)...), 0x0b), 102, 102},
-		{"code behind a branch that is taken", append([]byte{0x02, 0x40, 0x0c, 0}, append(bytes.Repeat([]byte{0x41, 0, 0x1a}, 100), 0x0b)...), 1, 1},
+		{"an arm that is taken", append(append([]byte{0x41, 1, 0x04, 0x40}, bytes.Repeat([]byte{0x41, 0, 0x1a}, 100)...),
+			0x0b), 102, 102},
+		{"code behind a branch that is taken", append([]byte{0x02, 0x40, 0x0c, 0},
+			append(bytes.Repeat([]byte{0x41, 0, 0x1a}, 100), 0x0b)...), 1, 1},
 		{"growing", []byte{0x41, 1, 0x40, 0, 0x1a}, 2 + costGrow, 2 + costGrow},
 		{"filling", []byte{0x41, 0, 0x41, 0, 0x41, 0x80, 0x80, 4, 0xfc, 11, 0}, 4 + costRange + 1024, 4 + costRange + 1024},
 	} {
@@ -414,7 +423,8 @@ func FuzzMeter(f *testing.F) {
 	f.Add(caller("a", "{}"))
 	ctx := context.Background()
 	e := engine(f)
-	bare := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(MaxMemory>>16))
+	bare := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).
+		WithMemoryLimitPages(MaxMemory>>16))
 	f.Cleanup(func() { bare.Close(ctx) })
 	f.Fuzz(func(t *testing.T, wasm []byte) {
 		if len(wasm) > 64<<10 {

@@ -50,8 +50,9 @@ var traces = map[string]byte{
 	"args_get": tracePlain, "args_sizes_get": tracePlain, "environ_get": tracePlain, "environ_sizes_get": tracePlain,
 	"fd_prestat_get": tracePlain, "fd_prestat_dir_name": tracePlain, "fd_fdstat_get": tracePlain,
 	"fd_fdstat_set_flags": tracePlain, // of the three streams, which have no such flags
-	"fd_read":             traceCall, "fd_write": traceCall, "fd_filestat_get": traceCall, "poll_oneoff": traceCall, "proc_exit": traceCall,
-	"call": traceCall, "take": traceCall,
+	"fd_read":             traceCall, "fd_write": traceCall, "fd_filestat_get": traceCall, "poll_oneoff": traceCall,
+	"proc_exit": traceCall,
+	"call":      traceCall, "take": traceCall,
 }
 
 // tracesOf returns what a module's imports mean, by their number.

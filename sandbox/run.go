@@ -33,7 +33,8 @@ func (l Limits) filled() (Limits, *Error) {
 	if l.Fuel < 0 || l.Memory < 0 || l.Time < 0 || l.HostCalls < 0 || l.Output < 0 {
 		return l, refuse(RuntimeUnavailable, "limits must not be negative")
 	}
-	l.Fuel, l.Memory, l.Time, l.Output = min(l.Fuel, MaxFuel), min(l.Memory, MaxMemory), min(l.Time, MaxTime), min(l.Output, MaxOutput)
+	l.Fuel, l.Memory, l.Time, l.Output = min(l.Fuel, MaxFuel), min(l.Memory, MaxMemory), min(l.Time, MaxTime),
+		min(l.Output, MaxOutput)
 	l.Memory &^= 1<<16 - 1
 	return l, nil
 }
@@ -97,7 +98,8 @@ func (m *Module) Run(ctx context.Context, c Call) Result {
 func (i *Instance) run(ctx context.Context, began time.Time) (r Result, clean bool) {
 	entry, ok := i.module.entry()
 	if !ok {
-		return Result{Error: refuse(InvalidModule, "the module exports neither _start, run nor execute"), DurationMs: time.Since(began).Milliseconds()}, false
+		return Result{Error: refuse(InvalidModule, "the module exports neither _start, run nor execute"),
+			DurationMs: time.Since(began).Milliseconds()}, false
 	}
 	_, err := i.call(ctx, entry)
 	r = i.result(err)
@@ -109,7 +111,8 @@ func (i *Instance) run(ctx context.Context, began time.Time) (r Result, clean bo
 // tells whether it could.
 func (i *Instance) renew() bool {
 	b := i.birth
-	if b == nil || i.trace > traceCall || i.mem.refused || i.mem.size != b.image.size || !b.image.again(i.mem.buf, i.mem.size) {
+	if b == nil || i.trace > traceCall || i.mem.refused || i.mem.size != b.image.size || !b.image.again(i.mem.buf,
+		i.mem.size) {
 		return false
 	}
 	i.in.close()
@@ -224,7 +227,8 @@ func (i *Instance) adopt(c Call, limits Limits) {
 func (m *Module) instantiate(ctx context.Context, c Call, limits Limits) (*Instance, *Error) {
 	info := m.one.info
 	if need := int64(info.minPages) << 16; need > limits.Memory {
-		return nil, refuse(MemoryLimitExceeded, "the module needs %d bytes of memory from the start, %d are allowed", need, limits.Memory)
+		return nil, refuse(MemoryLimitExceeded, "the module needs %d bytes of memory from the start, %d are allowed", need,
+			limits.Memory)
 	}
 	i := &Instance{module: m, fixed: newWorld(c.Fixed)}
 	i.in = &input{i: i}
@@ -299,7 +303,8 @@ func (i *Instance) config(c Call) (wazero.ModuleConfig, *Error) {
 		size += len(s) + 1
 	}
 	if size > maxStart {
-		return nil, refuse(RuntimeUnavailable, "arguments and environment of %d bytes are more than the %d that are allowed", size, maxStart)
+		return nil, refuse(RuntimeUnavailable, "arguments and environment of %d bytes are more than the %d that are allowed",
+			size, maxStart)
 	}
 	conf := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithArgs(c.Args...).
 		WithStdin(i.in).WithStdout(&out{i, &i.out}).WithStderr(&out{i, &i.err})
@@ -310,7 +315,8 @@ func (i *Instance) config(c Call) (wazero.ModuleConfig, *Error) {
 		}
 		conf = conf.WithEnv(k, v)
 	}
-	conf = conf.WithRandSource(random{i}).WithWalltime(i.walltime, 1).WithNanotime(i.nanotime, 1).WithNanosleep(i.sleep).WithOsyield(i.pause)
+	conf = conf.WithRandSource(random{i}).WithWalltime(i.walltime, 1).WithNanotime(i.nanotime, 1).WithNanosleep(i.sleep).
+		WithOsyield(i.pause)
 	files, bad := i.files(c.Dirs)
 	if bad != nil {
 		return nil, bad
@@ -359,7 +365,8 @@ type instanceKey struct{}
 
 // guarded executes f as the instance: with its deadline, and on a turn where the
 // guest has one.
-func (i *Instance) guarded(ctx context.Context, guest bool, f func(context.Context) ([]uint64, error)) (res []uint64, err error) {
+func (i *Instance) guarded(ctx context.Context, guest bool, f func(context.Context) ([]uint64, error)) (res []uint64,
+	err error) {
 	if !i.busy.TryLock() {
 		return nil, refuse(RuntimeUnavailable, "the instance is busy")
 	}
@@ -511,7 +518,8 @@ func (i *Instance) result(err error) Result {
 	}
 	ended := r.Error == nil && *r.ExitCode == 0
 	if i.mem.refused && !ended && (r.Error == nil || r.Error.Code == WasmTrap) {
-		r.Error = refuse(MemoryLimitExceeded, "the program asked for more than its %d bytes of memory and ended", i.limits.Memory)
+		r.Error = refuse(MemoryLimitExceeded, "the program asked for more than its %d bytes of memory and ended",
+			i.limits.Memory)
 	}
 	return r
 }

@@ -39,7 +39,8 @@ func TestARealProgram(t *testing.T) {
 		{args: "deep", want: MemoryLimitExceeded},
 	} {
 		t.Run(test.args, func(t *testing.T) {
-			r := m.Run(t.Context(), Call{Args: append([]string{"guest"}, strings.Fields(test.args)...), Stdin: strings.NewReader(test.stdin), Limits: ample})
+			r := m.Run(t.Context(), Call{Args: append([]string{"guest"}, strings.Fields(test.args)...),
+				Stdin: strings.NewReader(test.stdin), Limits: ample})
 			switch {
 			case test.want != "":
 				if r.Error == nil || r.Error.Code != test.want {
@@ -73,7 +74,8 @@ func TestTheSmallestFuelThatIsEnough(t *testing.T) {
 	if r := m.Run(t.Context(), Call{Limits: Limits{Fuel: 52}}); r.Error != nil {
 		t.Errorf("with 52 units it ended with %v", r.Error)
 	}
-	if r := m.Run(t.Context(), Call{Limits: Limits{Fuel: 51}}); r.Error == nil || r.Error.Code != FuelExhausted || r.FuelUsed != 51 {
+	if r := m.Run(t.Context(), Call{Limits: Limits{Fuel: 51}}); r.Error == nil || r.Error.Code != FuelExhausted ||
+		r.FuelUsed != 51 {
 		t.Errorf("with 51 units it ended with %+v", r)
 	}
 }
@@ -118,7 +120,8 @@ func TestAProgramThatWaitsIsEnded(t *testing.T) {
 		if res.Error == nil || *res.Error != (Error{GovernanceDenied, "everything was stopped"}) {
 			t.Errorf("%s ended with %v", verb, res.Error)
 		}
-		res = m.Run(t.Context(), Call{Args: []string{"guest", verb}, Stdin: r, Limits: Limits{Fuel: MaxFuel, Time: 100 * time.Millisecond}})
+		res = m.Run(t.Context(), Call{Args: []string{"guest", verb}, Stdin: r,
+			Limits: Limits{Fuel: MaxFuel, Time: 100 * time.Millisecond}})
 		if res.Error == nil || res.Error.Code != ExecutionTimeout {
 			t.Errorf("%s ended with %v", verb, res.Error)
 		}
@@ -128,7 +131,8 @@ func TestAProgramThatWaitsIsEnded(t *testing.T) {
 func TestFilesStayInsideTheirDirectory(t *testing.T) {
 	top := t.TempDir()
 	work, ro := filepath.Join(top, "work"), filepath.Join(top, "ro")
-	for path, text := range map[string]string{work + "/in.txt": "in", ro + "/r.txt": "read me", top + "/secret.txt": "canary"} {
+	for path, text := range map[string]string{work + "/in.txt": "in", ro + "/r.txt": "read me",
+		top + "/secret.txt": "canary"} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -200,19 +204,23 @@ func TestNothingOfACallStays(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		code int // -1: it traps
-	}{{nil, 0}, {[]string{"guest"}, 0}, {[]string{"guest", "leave"}, 4}, {[]string{"guest", "fail"}, -1}, {[]string{"guest", "twice"}, 0}} {
+	}{{nil, 0}, {[]string{"guest"}, 0}, {[]string{"guest", "leave"}, 4}, {[]string{"guest", "fail"}, -1},
+		{[]string{"guest", "twice"}, 0}} {
 		var fuel int64
 		for n := range 6 {
 			r := m.Run(t.Context(), Call{Args: test.args, Limits: ample})
-			if (r.Error != nil) != (test.code < 0) || r.Error == nil && *r.ExitCode != test.code || r.Stdout != fmt.Sprintf("call 1 0 %d\n", len(test.args)) {
-				t.Fatalf("%v, call %d: it ended with %v, %v and wrote %q, %q", test.args, n, r.Error, r.ExitCode, r.Stdout, r.Stderr)
+			if (r.Error != nil) != (test.code < 0) || r.Error == nil && *r.ExitCode != test.code ||
+				r.Stdout != fmt.Sprintf("call 1 0 %d\n", len(test.args)) {
+				t.Fatalf("%v, call %d: it ended with %v, %v and wrote %q, %q", test.args, n, r.Error, r.ExitCode,
+					r.Stdout, r.Stderr)
 			}
 			if n > 0 && (r.FuelUsed > fuel+fuel/20 || r.FuelUsed < fuel-fuel/20) { // Go's random order of things costs a little
 				t.Errorf("%v, call %d: it used %d units, the one before %d", test.args, n, r.FuelUsed, fuel)
 			}
 			fuel = r.FuelUsed
 		}
-		if r := m.Run(t.Context(), Call{Args: test.args, Limits: Limits{Fuel: 1000}}); r.Error == nil || r.Error.Code != FuelExhausted {
+		if r := m.Run(t.Context(), Call{Args: test.args, Limits: Limits{Fuel: 1000}}); r.Error == nil ||
+			r.Error.Code != FuelExhausted {
 			t.Errorf("%v: with 1,000 units it ended with %+v", test.args, r)
 		}
 	}
@@ -381,7 +389,8 @@ func TestWhatACallMayNotAskFor(t *testing.T) {
 	e := engine(t)
 	m := load(t, e, program())
 	for _, c := range []Call{
-		{Limits: Limits{Fuel: -1}}, {Args: []string{"a\x00b"}}, {Args: []string{strings.Repeat("x", maxStart)}}, {Env: []string{"=x"}}, {Dirs: []Dir{{Guest: "work"}}},
+		{Limits: Limits{Fuel: -1}}, {Args: []string{"a\x00b"}}, {Args: []string{strings.Repeat("x", maxStart)}},
+		{Env: []string{"=x"}}, {Dirs: []Dir{{Guest: "work"}}},
 	} {
 		if r := m.Run(t.Context(), c); r.Error == nil || r.Error.Code != RuntimeUnavailable {
 			t.Errorf("%.60v: it ended with %v", c, r.Error)
@@ -409,7 +418,8 @@ func TestTheShapeOfAResult(t *testing.T) {
 	if want := `{"exitCode":null,"stdout":"","stderr":"","fuelUsed":0,"memoryPeak":0,"durationMs":0,"error":{"code":"WasmTrap","message":"unreachable"}}`; err != nil || string(b) != want {
 		t.Errorf("a result is %s", b)
 	}
-	if r := load(t, engine(t), program(0x00)).Run(t.Context(), Call{}); r.Error == nil || *r.Error != (Error{WasmTrap, "unreachable"}) {
+	if r := load(t, engine(t), program(0x00)).Run(t.Context(), Call{}); r.Error == nil ||
+		*r.Error != (Error{WasmTrap, "unreachable"}) {
 		t.Errorf("a trap is %v", r.Error)
 	}
 }

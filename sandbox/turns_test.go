@@ -48,19 +48,29 @@ func TestTurnsOfDispatchers(t *testing.T) {
 		{"to a value below zero", dispatch([]byte{0, 1, 2}, join(add(1), turn(0x7f, 2)), add(2), add(4)), 0},
 		{"back", dispatch([]byte{0, 1, 2}, add(1), add(2), join(add(4), down(turn(1, 1)))), 0},
 		{"back to itself", dispatch([]byte{0, 1}, add(1), join(add(2), down(turn(1, 1)))), 0},
-		{"to a block that is closed, from one like it", dispatch([]byte{0, 1}, join(add(1), []byte{0x02, 0x40}, add(2), down(turn(0, 3)), []byte{0x0b}), add(4)), 0},
-		{"past the blocks", join([]byte{0x02, 0x40}, dispatch([]byte{0, 1, 2, 4}, join(add(1), down(turn(3, 3))), add(2), add(4)), []byte{0x0b}), 0},
-		{"with another local", dispatch([]byte{0, 1, 2}, join(add(1), down([]byte{0x41, 2, 0x21, 3, 0x0c, 3})), add(2), add(4)), 0},
-		{"with a block behind the jump", join([]byte{0x03, 0x40, 0x02, 0x40, 0x20, 1, 0x0e, 1, 0, 0, 0x02, 0x40, 0x0b, 0x0b}, add(1), []byte{0x0b}), 0},
-		{"with a local that is not set", dispatch([]byte{0, 1, 2}, join(add(1), down([]byte{0x41, 2, 0x20, 1, 0x0c, 3})), add(2), add(4)), 0},
-		{"with a value that is not a number", dispatch([]byte{0, 1, 2}, join(add(1), down([]byte{0x20, 2, 0x21, 1, 0x0c, 3})), add(2), add(4)), 0},
-		{"to another loop", append([]byte{0x03, 0x40}, append(dispatch([]byte{0, 1, 2}, join(add(1), down(turn(2, 4))), add(2), add(4)), 0x0b)...), 0},
-		{"by a condition", dispatch([]byte{0, 1, 2}, join(add(1), []byte{0x41, 2, 0x21, 1, 0x20, 0, 0x41, 1, 0x6b, 0x22, 0, 0x41, 0, 0x4a, 0x0d, 2}), add(2), add(4)), 0},
+		{"to a block that is closed, from one like it", dispatch([]byte{0, 1}, join(add(1), []byte{0x02, 0x40}, add(2),
+			down(turn(0, 3)), []byte{0x0b}), add(4)), 0},
+		{"past the blocks", join([]byte{0x02, 0x40}, dispatch([]byte{0, 1, 2, 4}, join(add(1), down(turn(3, 3))), add(2),
+			add(4)), []byte{0x0b}), 0},
+		{"with another local", dispatch([]byte{0, 1, 2}, join(add(1), down([]byte{0x41, 2, 0x21, 3, 0x0c, 3})), add(2),
+			add(4)), 0},
+		{"with a block behind the jump", join([]byte{0x03, 0x40, 0x02, 0x40, 0x20, 1, 0x0e, 1, 0, 0, 0x02, 0x40, 0x0b, 0x0b},
+			add(1), []byte{0x0b}), 0},
+		{"with a local that is not set", dispatch([]byte{0, 1, 2}, join(add(1), down([]byte{0x41, 2, 0x20, 1, 0x0c, 3})),
+			add(2), add(4)), 0},
+		{"with a value that is not a number", dispatch([]byte{0, 1, 2}, join(add(1), down([]byte{0x20, 2, 0x21, 1, 0x0c, 3})),
+			add(2), add(4)), 0},
+		{"to another loop", append([]byte{0x03, 0x40}, append(dispatch([]byte{0, 1, 2}, join(add(1), down(turn(2, 4))),
+			add(2), add(4)), 0x0b)...), 0},
+		{"by a condition", dispatch([]byte{0, 1, 2}, join(add(1), []byte{0x41, 2, 0x21, 1, 0x20, 0, 0x41, 1, 0x6b, 0x22, 0,
+			0x41, 0, 0x4a, 0x0d, 2}), add(2), add(4)), 0},
 		{"of a loop that takes a value", join(
-			[]byte{0x20, 0, 0x03, 1, 0x02, 0x40, 0x02, 0x40, 0x20, 1, 0x0e, 1, 0, 1, 0x0b}, add(1), []byte{0x41, 40}, turn(1, 1), []byte{0x0b}, []byte{0x21, 3}, add(4), []byte{0x20, 3, 0x0b, 0x20, 2, 0x6a, 0x21, 2}), 0},
+			[]byte{0x20, 0, 0x03, 1, 0x02, 0x40, 0x02, 0x40, 0x20, 1, 0x0e, 1, 0, 1, 0x0b}, add(1), []byte{0x41, 40}, turn(1, 1),
+			[]byte{0x0b}, []byte{0x21, 3}, add(4), []byte{0x20, 3, 0x0b, 0x20, 2, 0x6a, 0x21, 2}), 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			wasm := wat{funcs: []fn{{typ: 1, locals: []byte{1, 3, valI32}, code: append(test.code, 0x20, 2), export: "f"}}}.bytes()
+			wasm := wat{funcs: []fn{{typ: 1, locals: []byte{1, 3, valI32}, code: append(test.code, 0x20, 2),
+				export: "f"}}}.bytes()
 			rt := wazero.NewRuntime(t.Context())
 			defer rt.Close(context.Background())
 			bare, err := rt.Instantiate(t.Context(), wasm)
@@ -111,12 +121,18 @@ func TestWhatTurnsCost(t *testing.T) {
 		{"forward, past short parts", dispatch([]byte{0, 1, 2}, join(add(1), turn(2, 2)), add(2), add(4)), 13, 18},
 		{"forward, past a long part", dispatch([]byte{0, 1, 2}, join(add(1), turn(2, 2)), long, add(4)), 13, 14},
 		{"forward, to a long part", dispatch([]byte{0, 1, 2}, join(add(1), turn(2, 2)), add(2), long), 109, 114},
-		{"back, three times", join([]byte{0x41, 3, 0x21, 0}, dispatch([]byte{0, 1}, nil, join(long, down(turn(1, 1))))), 2 + 3*(2+100+7) + 2*3, 2 + 3*(2+100+7+3)},
-		{"back, past what is before", dispatch([]byte{0, 1, 2}, add(1), bytes.Repeat(add(1), 8), down(turn(2, 0))), 2 + 4 + 32 + 7, 2 + 4 + 32 + 10},
-		{"back, from behind a block like the one that ended", join([]byte{0x41, 3, 0x21, 0}, dispatch([]byte{0, 1, 2}, add(1), bytes.Repeat(add(1), 8), join([]byte{0x02, 0x40, 0x02, 0x40, 0x0b, 0x0b}, down(turn(1, 1))))), 2 + 2 + 4 + 3*(32+7) + 2*(2+3), 2 + 2 + 4 + 3*(32+7+3) + 2*2},
-		{"back over what is before, three times", join([]byte{0x41, 3, 0x21, 0}, dispatch([]byte{0, 1, 2}, add(1), bytes.Repeat(add(1), 8), down(turn(1, 1)))), 2 + 2 + 4 + 3*(32+7) + 2*(2+3), 2 + 2 + 4 + 3*(32+7+3) + 2*2},
+		{"back, three times", join([]byte{0x41, 3, 0x21, 0}, dispatch([]byte{0, 1}, nil, join(long, down(turn(1, 1))))),
+			2 + 3*(2+100+7) + 2*3, 2 + 3*(2+100+7+3)},
+		{"back, past what is before", dispatch([]byte{0, 1, 2}, add(1), bytes.Repeat(add(1), 8), down(turn(2, 0))),
+			2 + 4 + 32 + 7, 2 + 4 + 32 + 10},
+		{"back, from behind a block like the one that ended", join([]byte{0x41, 3, 0x21, 0}, dispatch([]byte{0, 1, 2}, add(1),
+			bytes.Repeat(add(1), 8), join([]byte{0x02, 0x40, 0x02, 0x40, 0x0b, 0x0b}, down(turn(1, 1))))), 2 + 2 + 4 + 3*(32+7) +
+			2*(2+3), 2 + 2 + 4 + 3*(32+7+3) + 2*2},
+		{"back over what is before, three times", join([]byte{0x41, 3, 0x21, 0}, dispatch([]byte{0, 1, 2}, add(1),
+			bytes.Repeat(add(1), 8), down(turn(1, 1)))), 2 + 2 + 4 + 3*(32+7) + 2*(2+3), 2 + 2 + 4 + 3*(32+7+3) + 2*2},
 	} {
-		r := load(t, engine(t), wat{funcs: []fn{{locals: []byte{1, 3, valI32}, code: test.code, export: "_start"}}}.bytes()).Run(t.Context(), Call{})
+		r := load(t, engine(t), wat{funcs: []fn{{locals: []byte{1, 3, valI32}, code: test.code, export: "_start"}}}.bytes()).
+			Run(t.Context(), Call{})
 		if r.Error != nil || r.FuelUsed < test.want || r.FuelUsed > test.most {
 			t.Errorf("%s: %d units (%v), want %d to %d", test.name, r.FuelUsed, r.Error, test.want, test.most)
 		}
@@ -143,11 +159,17 @@ func TestCallsThatNeverEnd(t *testing.T) {
 	}{
 		{"itself", wat{funcs: []fn{begin, {typ: 1, code: twice(0x10, 1)}}}.bytes()},
 		{"one another", wat{funcs: []fn{begin, {typ: 1, code: twice(0x10, 2)}, {typ: 1, code: twice(0x10, 1)}}}.bytes()},
-		{"one another, exported", wat{funcs: []fn{begin, {typ: 1, code: twice(0x10, 2), export: "f"}, {typ: 1, code: twice(0x10, 1), export: "g"}}}.bytes()},
-		{"itself through a table", wat{funcs: []fn{begin, {typ: 1, code: twice(0x41, 0, 0x11, 1, 0)}}, table: []byte{0, 1}, elems: []byte{1}}.bytes()},
-		{"one another, one through a table", wat{funcs: []fn{begin, {typ: 1, code: twice(0x41, 0, 0x11, 1, 0)}, {typ: 1, code: twice(0x10, 1), export: "g"}}, table: []byte{0, 1}, elems: []byte{2}}.bytes()},
+		{"one another, exported", wat{funcs: []fn{begin, {typ: 1, code: twice(0x10, 2), export: "f"},
+			{typ: 1, code: twice(0x10, 1), export: "g"}}}.bytes()},
+		{"itself through a table", wat{funcs: []fn{begin, {typ: 1, code: twice(0x41, 0, 0x11, 1, 0)}}, table: []byte{0, 1},
+			elems: []byte{1}}.bytes()},
+		{"one another, one through a table", wat{funcs: []fn{begin, {typ: 1, code: twice(0x41, 0, 0x11, 1, 0)},
+			{typ: 1, code: twice(0x10, 1), export: "g"}}, table: []byte{0, 1}, elems: []byte{2}}.bytes()},
 		{"a chain of others", chain.bytes()},
-		{"itself, out of a dispatcher", wat{funcs: []fn{begin, {typ: 1, locals: []byte{1, 2, valI32}, code: append(dispatch([]byte{0, 1, 2}, turn(2, 2), add(1), twice(0x10, 1)[:len(twice(0x10, 1))-2]), 0x41, 0)}}}.bytes()},
+		{"itself, out of a dispatcher",
+			wat{funcs: []fn{begin, {typ: 1, locals: []byte{1, 2, valI32},
+				code: append(dispatch([]byte{0, 1, 2}, turn(2, 2), add(1), twice(0x10, 1)[:len(twice(0x10, 1))-2]), 0x41,
+					0)}}}.bytes()},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := load(t, engine(t), test.wasm)
@@ -164,8 +186,10 @@ func TestCallsThatNeverEnd(t *testing.T) {
 // A call costs the same whether its instance is new, was copied or was used before.
 func TestFuelOfInstancesThatAreUsedAgain(t *testing.T) {
 	fib := join([]byte{0x20, 0, 0x41, 2, 0x48, 0x04, 0x40, 0x20, 0, 0x0f, 0x0b}, // below 2: itself
-		dispatch([]byte{0, 1, 2}, turn(2, 2), add(1), join([]byte{0x20, 0, 0x41, 1, 0x6b, 0x10, 1, 0x20, 0, 0x41, 2, 0x6b, 0x10, 1, 0x6a, 0x21, 2})), []byte{0x20, 2})
-	m := load(t, engine(t), wat{funcs: []fn{{code: []byte{0x41, 18, 0x10, 1, 0x1a}, export: "_start"}, {typ: 1, locals: []byte{1, 2, valI32}, code: fib, export: "fib"}}, memory: []byte{0, 1}}.bytes())
+		dispatch([]byte{0, 1, 2}, turn(2, 2), add(1), join([]byte{0x20, 0, 0x41, 1, 0x6b, 0x10, 1, 0x20, 0, 0x41, 2, 0x6b,
+			0x10, 1, 0x6a, 0x21, 2})), []byte{0x20, 2})
+	m := load(t, engine(t), wat{funcs: []fn{{code: []byte{0x41, 18, 0x10, 1, 0x1a}, export: "_start"},
+		{typ: 1, locals: []byte{1, 2, valI32}, code: fib, export: "fib"}}, memory: []byte{0, 1}}.bytes())
 	var first int64
 	for n := range 5 {
 		r := m.Run(t.Context(), Call{})

@@ -16,7 +16,8 @@ const (
 )
 
 // order is the order in which sections come.
-var order = []byte{secType, secImport, secFunction, secTable, secMemory, secGlobal, secExport, secStart, secElement, secDataCount, secCode, secData}
+var order = []byte{secType, secImport, secFunction, secTable, secMemory, secGlobal, secExport, secStart, secElement,
+	secDataCount, secCode, secData}
 
 func appendU32(b []byte, v uint32) []byte {
 	for v >= 0x80 {

@@ -38,7 +38,8 @@ type entryOf struct {
 
 func (w wat) bytes(imports ...entryOf) []byte {
 	b := slices.Clone(header)
-	types := []byte{0x60, 0, 0, 0x60, 1, valI32, 1, valI32, 0x60, 4, valI32, valI32, valI32, valI32, 1, valI32, 0x60, 2, valI32, valI32, 1, valI32}
+	types := []byte{0x60, 0, 0, 0x60, 1, valI32, 1, valI32, 0x60, 4, valI32, valI32, valI32, valI32, 1, valI32, 0x60, 2,
+		valI32, valI32, 1, valI32}
 	b = appendSection(b, secType, vec(4, types))
 	if len(imports) > 0 {
 		var o []byte
@@ -92,7 +93,8 @@ func (w wat) bytes(imports ...entryOf) []byte {
 
 // program is a module whose _start is code.
 func program(code ...byte) []byte {
-	return wat{funcs: []fn{{code: code, export: "_start"}}, memory: []byte{0, 1}, table: []byte{0, 1}, elems: []byte{0}}.bytes()
+	return wat{funcs: []fn{{code: code, export: "_start"}}, memory: []byte{0, 1}, table: []byte{0, 1},
+		elems: []byte{0}}.bytes()
 }
 
 func engine(t testing.TB) *Engine {

@@ -48,7 +48,8 @@ func TestARunGoesWhereItsSessionIs(t *testing.T) {
 			t.Errorf("the reason is %+v", c)
 		}
 		// What has no session goes where there is least to do.
-		if r := m.untilStatus(m.invoke(acme, m.agent(acme, "bob", "sleep 9s", "")).ID, 3*time.Second, entity.RunRunning); m.on(r) != 2 {
+		if r := m.untilStatus(m.invoke(acme, m.agent(acme, "bob", "sleep 9s", "")).ID, 3*time.Second,
+			entity.RunRunning); m.on(r) != 2 {
 			t.Errorf("a run without a session went to node %d", m.on(r))
 		}
 	})
@@ -92,7 +93,11 @@ func TestARunIsCarriedOutOnTheStateOfItsStart(t *testing.T) {
 	run(t, 1, func(t *testing.T, m *mesh) {
 		ada := m.agent(acme, "ada", "sleep 1s", "")
 		m.issue(acme, ada)
-		m.until(5*time.Second, "the run works", func() bool { all := m.runs(acme); return len(all) > 0 && all[0].StartedAt != 0 })
+		m.until(5*time.Second, "the run works", func() bool {
+			all := m.runs(acme)
+			return len(all) > 0 &&
+				all[0].StartedAt != 0
+		})
 		time.Sleep(100 * time.Millisecond)
 		p := m.nodes[0]
 		p.mu.Lock()

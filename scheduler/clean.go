@@ -20,7 +20,8 @@ type cleaner struct {
 }
 
 func newCleaner(values []string, write func(stream, text string)) *cleaner {
-	return &cleaner{whole: secret.NewRedactor(values), values: values, write: write, streams: map[string]*secret.Redactor{}}
+	return &cleaner{whole: secret.NewRedactor(values), values: values, write: write,
+		streams: map[string]*secret.Redactor{}}
 }
 
 // log appends to a stream of the run's log. Bytes that may begin a secret wait

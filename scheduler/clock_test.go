@@ -44,7 +44,8 @@ func fireUnder(t *testing.T, m *mesh, n int, disturb func(minute int)) {
 	t.Helper()
 	idle := m.agent(acme, "ada", "sleep 1s", `{"heartbeat":{"wakeOnDemand":false}}`)
 	timed := m.agent(zeta, "zed", "sleep 1s", `{"heartbeat":{"enabled":true,"intervalSec":60}}`)
-	routine, trigger := m.routine(acme, idle, "* * * * *", "UTC", func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
+	routine, trigger := m.routine(acme, idle, "* * * * *", "UTC",
+		func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
 	first, began := m.dueOf(trigger), m.now()
 	for minute := range n {
 		for end := first.Std().Add(time.Duration(minute) * time.Minute); m.now().Before(end.Add(-50 * time.Millisecond)); {

@@ -21,7 +21,8 @@ func (m *mesh) agent(of ledger.CompanyID, name, script, runtime string) string {
 	if !there {
 		m.must(board("company.create", of, entity.SaveCompany{ID: of, Name: new("Company " + string(of))}))
 	}
-	config := entity.SaveAgent{ID: id, Name: &name, AdapterType: new("process"), AdapterConfig: json.RawMessage(`{"command":"` + script + `"}`)}
+	config := entity.SaveAgent{ID: id, Name: &name, AdapterType: new("process"),
+		AdapterConfig: json.RawMessage(`{"command":"` + script + `"}`)}
 	if runtime != "" {
 		config.RuntimeConfig = json.RawMessage(runtime)
 	}

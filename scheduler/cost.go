@@ -26,7 +26,8 @@ func (w *Worker) cost(k *work, told *entity.RunCost) *entity.RunCost {
 		return nil
 	}
 	if paid {
-		w.cfg.Logger.Info("the calls of a run were paid for at the gateway; what it told besides is not booked", "run", k.run.ID)
+		w.cfg.Logger.Info("the calls of a run were paid for at the gateway; what it told besides is not booked",
+			"run", k.run.ID)
 		return nil
 	}
 	out := *told

@@ -55,38 +55,47 @@ func TestEachCriterionDecides(t *testing.T) {
 		before  func(m *mesh)
 		why     string // of the first node; "" when its score was worse
 	}{
-		"adapter": {adapter: "wasm", before: again(1, func(p *peer) { p.kinds = []string{"wasm"} }), why: "has no adapter wasm"},
-		"label":   {wish: `{"labels":["ssd"]}`, before: label(1, "ssd"), why: "lacks label ssd"},
+		"adapter": {adapter: "wasm", before: again(1, func(p *peer) { p.kinds = []string{"wasm"} }),
+			why: "has no adapter wasm"},
+		"label": {wish: `{"labels":["ssd"]}`, before: label(1, "ssd"), why: "lacks label ssd"},
 		"another label": {wish: `{"labels":["ssd","eu"]}`, before: func(m *mesh) {
 			label(0, "ssd")(m)
 			label(1, "ssd", "eu")(m)
 		}, why: "lacks label eu"},
-		"node":         {wish: `{"node":"%1"}`, why: "the agent wants another node"},
-		"system":       {wish: `{"os":"linux"}`, before: fact(0, func(f *Facts) { f.OS = "darwin" }), why: "runs darwin, not linux"},
-		"architecture": {wish: `{"arch":"amd64"}`, before: fact(0, func(f *Facts) { f.Arch = "arm64" }), why: "is arm64, not amd64"},
+		"node": {wish: `{"node":"%1"}`, why: "the agent wants another node"},
+		"system": {wish: `{"os":"linux"}`, before: fact(0, func(f *Facts) { f.OS = "darwin" }),
+			why: "runs darwin, not linux"},
+		"architecture": {wish: `{"arch":"amd64"}`, before: fact(0, func(f *Facts) { f.Arch = "arm64" }),
+			why: "is arm64, not amd64"},
 		"GPU":          {wish: `{"gpu":true}`, before: fact(1, func(f *Facts) { f.GPUs = 1 }), why: "has no GPU"},
 		"GPU by label": {wish: `{"gpu":true}`, before: label(1, "gpu"), why: "has no GPU"},
-		"memory":       {wish: `{"memoryMb":2000}`, before: fact(0, func(f *Facts) { f.FreeMB = 1999 }), why: "needs 2000 MB of free memory"},
-		"program":      {wish: `{"programs":["psql"]}`, before: fact(1, func(f *Facts) { f.Programs = []string{"git", "psql"} }), why: "has no program psql"},
+		"memory": {wish: `{"memoryMb":2000}`, before: fact(0, func(f *Facts) { f.FreeMB = 1999 }),
+			why: "needs 2000 MB of free memory"},
+		"program": {wish: `{"programs":["psql"]}`,
+			before: fact(1, func(f *Facts) { f.Programs = []string{"git", "psql"} }), why: "has no program psql"},
 		"command line": {adapter: "claude_local", config: `{"model":"m"}`, before: func(m *mesh) {
 			for i := range 2 {
 				again(i, func(p *peer) { p.kinds = []string{"claude_local"} })(m)
 			}
 			fact(1, func(f *Facts) { f.Programs = []string{"claude"} })(m)
 		}, why: "has no program claude"},
-		"trust": {config: `{"command":"sleep 1m","env":{"KEY":{"type":"secret_ref","secretId":"` + uuid("e", 1) + `"}}}`, before: func(m *mesh) {
-			m.must(board("secret.create", acme, secret.SaveSecret{ID: uuid("e", 1), Name: "KEY", Sealed: []byte("sealed")}))
-			label(0, ledger.LabelUntrusted)(m)
-		}, why: "is untrusted, and the run has secrets"},
-		"cordon": {before: func(m *mesh) { m.must(board("node.cordon", "", company.Cordon{Node: string(m.nodes[0].id())})) }, why: "is cordoned"},
+		"trust": {config: `{"command":"sleep 1m","env":{"KEY":{"type":"secret_ref","secretId":"` + uuid("e", 1) + `"}}}`,
+			before: func(m *mesh) {
+				m.must(board("secret.create", acme, secret.SaveSecret{ID: uuid("e", 1), Name: "KEY", Sealed: []byte("sealed")}))
+				label(0, ledger.LabelUntrusted)(m)
+			}, why: "is untrusted, and the run has secrets"},
+		"cordon": {before: func(m *mesh) { m.must(board("node.cordon", "", company.Cordon{Node: string(m.nodes[0].id())})) },
+			why: "is cordoned"},
 		"drain": {before: func(m *mesh) {
 			m.must(board("node.cordon", "", company.Cordon{Node: string(m.nodes[0].id()), Drain: true}))
 		}, why: "is being drained"},
-		"lease":     {before: func(m *mesh) { m.elect(1); m.nodes[0].setCut(true); time.Sleep(2 * testLease) }, why: "is not heard"},
+		"lease": {before: func(m *mesh) { m.elect(1); m.nodes[0].setCut(true); time.Sleep(2 * testLease) },
+			why: "is not heard"},
 		"all slots": {before: func(m *mesh) { busy(m, 4) }, why: "all slots are taken"},
 		"slots":     {before: func(m *mesh) { busy(m, 2) }},
 		"load":      {before: fact(0, func(f *Facts) { f.Load = 1700 })},
-		"session":   {config: `{"command":"sleep 1s, session"}`, before: func(m *mesh) { fact(0, func(f *Facts) { f.Load = 2000 })(m) }},
+		"session": {config: `{"command":"sleep 1s, session"}`,
+			before: func(m *mesh) { fact(0, func(f *Facts) { f.Load = 2000 })(m) }},
 		"workspace": {before: func(m *mesh) { fact(0, func(f *Facts) { f.Load = 2000 })(m) }},
 		"closing down": {before: func(m *mesh) {
 			m.elect(1)
@@ -104,7 +113,8 @@ func TestEachCriterionDecides(t *testing.T) {
 					p.mu.Unlock()
 				}
 				time.Sleep(testLease)
-				if r := m.invoke(acme, m.agent(acme, "first", "sleep 1s", "")); m.on(m.untilStatus(r.ID, 5*time.Second, entity.RunRunning)) != 0 {
+				if r := m.invoke(acme, m.agent(acme, "first", "sleep 1s", "")); m.on(m.untilStatus(r.ID, 5*time.Second,
+					entity.RunRunning)) != 0 {
 					t.Fatal("a run goes to the second node for no reason; the test shows nothing")
 				}
 				if c.before != nil {
@@ -141,9 +151,11 @@ func TestEachCriterionDecides(t *testing.T) {
 				if got := m.refusal(id, 0); got != c.why {
 					t.Errorf("of the first node is said %q, want %q", got, c.why)
 				}
-				if p := m.placement(id); len(p.Candidates) != 2 || p.Node != core.NullText(m.nodes[1].id()) || p.Candidates[0].Node != string(p.Node) || p.Candidates[0].Refusal != "" {
+				if p := m.placement(id); len(p.Candidates) != 2 || p.Node != core.NullText(m.nodes[1].id()) ||
+					p.Candidates[0].Node != string(p.Node) || p.Candidates[0].Refusal != "" {
 					t.Errorf("the reason is %+v", p)
-				} else if better, worse := p.Candidates[0], p.Candidates[1]; c.why == "" && (better.Score >= worse.Score || (name == "session" || name == "workspace") != (string(better.Affinity) == name)) {
+				} else if better, worse := p.Candidates[0], p.Candidates[1]; c.why == "" && (better.Score >= worse.Score ||
+					(name == "session" || name == "workspace") != (string(better.Affinity) == name)) {
 					t.Errorf("the scores are %+v and %+v", better, worse)
 				}
 			})
@@ -159,7 +171,8 @@ func (m *mesh) returning(ada, what string) string {
 	if what == "workspace" {
 		policy, name, cwd := json.RawMessage(`{"enabled":true,"defaultMode":"isolated_workspace","workspaceStrategy":{"type":"git_worktree"}}`), "Site", "/srv/site"
 		create.Project = uuid("p", 1)
-		m.must(board("project.create", acme, entity.SaveProject{ID: create.Project, Name: &name, WorkspacePolicy: policy, Workspace: &entity.SaveWorkspace{ID: uuid("f", 1), Cwd: &cwd}}))
+		m.must(board("project.create", acme, entity.SaveProject{ID: create.Project, Name: &name, WorkspacePolicy: policy,
+			Workspace: &entity.SaveWorkspace{ID: uuid("f", 1), Cwd: &cwd}}))
 	}
 	m.must(board("issue.create", acme, create))
 	time.Sleep(5 * time.Minute) // its runs are over

@@ -20,7 +20,8 @@ func (m *mesh) cron(of ledger.CompanyID, name, at, missed string) (first core.Ti
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.must(board(cron.KindSave, of, cron.Save{Name: name, Cron: at, Zone: "UTC", Missed: missed, Topic: name, Next: first}))
+	m.must(board(cron.KindSave, of, cron.Save{Name: name, Cron: at, Zone: "UTC", Missed: missed, Topic: name,
+		Next: first}))
 	return first
 }
 

@@ -17,7 +17,8 @@ func (m *mesh) issue(of ledger.CompanyID, agent string) string {
 	m.salt++
 	id := uuid("i", m.salt)
 	m.mu.Unlock()
-	m.must(board("issue.create", of, company.CreateIssue{ID: id, Title: "work " + id, Status: entity.IssueTodo, Assignee: agent}))
+	m.must(board("issue.create", of, company.CreateIssue{ID: id, Title: "work " + id, Status: entity.IssueTodo,
+		Assignee: agent}))
 	return id
 }
 
@@ -47,7 +48,8 @@ func TestAnAssignedIssueIsWorkedOnAndNeverForgotten(t *testing.T) {
 		m.untilStatus(all[0].ID, 5*time.Second, entity.RunSucceeded)
 		time.Sleep(10 * time.Minute)
 		all = m.runs(acme)
-		if len(all) != 1+entity.MaxFollowups || all[1].RetryOf != core.NullText(all[0].ID) || all[1].Source != entity.WakeAutomation {
+		if len(all) != 1+entity.MaxFollowups || all[1].RetryOf != core.NullText(all[0].ID) ||
+			all[1].Source != entity.WakeAutomation {
 			t.Fatalf("%d runs: %+v", len(all), all)
 		}
 		i := m.issueRow(acme, issue)
@@ -94,7 +96,8 @@ func TestAWakeWhoseReasonIsGoneIsCancelled(t *testing.T) {
 		m.must(board("issue.update", acme, company.UpdateIssue{Issue: issue, Status: entity.IssueDone}))
 		time.Sleep(20 * time.Second)
 		all := m.runs(acme)
-		if len(all) != 2 || all[1].Status != entity.RunCancelled || all[1].ErrorCode != "stale_wake" || all[1].StartedAt != 0 {
+		if len(all) != 2 || all[1].Status != entity.RunCancelled || all[1].ErrorCode != "stale_wake" ||
+			all[1].StartedAt != 0 {
 			t.Errorf("runs %+v", all)
 		}
 	})
@@ -107,7 +110,8 @@ func TestAFullQueueRefusesWishesOnly(t *testing.T) {
 		for range entity.MaxLiveRuns {
 			m.invoke(acme, ada)
 		}
-		if r := m.ask(board("agent.wake", acme, m.wake(ada, entity.WakeOnDemand, "manual"))); r.Refusal == nil || r.Refusal.Code != ledger.TooMany {
+		if r := m.ask(board("agent.wake", acme, m.wake(ada, entity.WakeOnDemand, "manual"))); r.Refusal == nil ||
+			r.Refusal.Code != ledger.TooMany {
 			t.Errorf("one more was answered %+v", r.Refusal)
 		}
 		m.issue(acme, ada)

@@ -98,7 +98,8 @@ func NewLeader(cfg LeaderConfig) *Leader {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Leader{cfg: cfg, wake: newSignal(), leases: map[uint64]*lease{}, timers: map[[2]string]entity.Timer{}, stale: map[[2]string]bool{}}
+	return &Leader{cfg: cfg, wake: newSignal(), leases: map[uint64]*lease{}, timers: map[[2]string]entity.Timer{},
+		stale: map[[2]string]bool{}}
 }
 
 // Lead is called at every change of leadership that the node hears of. A node that
@@ -255,8 +256,10 @@ func (l *Leader) look(ctx context.Context) {
 		name string
 		do   func(context.Context) error
 	}{
-		{"end lost sessions", l.declareLost}, {"set leases", l.setLeases}, {"settle companies", l.settleCompanies}, {"fire timers", l.fireTimers},
-		{"fire routines", l.fireRoutines}, {"fire monitors", l.fireMonitors}, {"fire cron jobs", l.fireCron}, {"place runs", l.placeRuns},
+		{"end lost sessions", l.declareLost}, {"set leases", l.setLeases}, {"settle companies", l.settleCompanies},
+		{"fire timers", l.fireTimers},
+		{"fire routines", l.fireRoutines}, {"fire monitors", l.fireMonitors}, {"fire cron jobs", l.fireCron},
+		{"place runs", l.placeRuns},
 		{"place processes", l.placeReplicas}, {"recover issues", l.recoverStranded},
 	} {
 		err := step.do(ctx)
@@ -313,7 +316,8 @@ func (l *Leader) declareLost(ctx context.Context) error {
 	now, doubt := l.cfg.Clock(), false
 	for _, s := range working {
 		if l.leases[s.Session] == nil {
-			l.leases[s.Session] = &lease{beat: Beat{Node: identity.NodeID(s.Node), Session: s.Session}, at: now, expiry: now + l.boundOf(rows[s.Session])}
+			l.leases[s.Session] = &lease{beat: Beat{Node: identity.NodeID(s.Node), Session: s.Session}, at: now, expiry: now +
+				l.boundOf(rows[s.Session])}
 		}
 	}
 	for _, g := range l.leases {
@@ -341,7 +345,8 @@ func (l *Leader) declareLost(ctx context.Context) error {
 	l.mu.Unlock()
 	slices.SortFunc(due, func(a, b entity.NodeLost) int { return cmp.Compare(a.Session, b.Session) })
 	for _, lost := range due {
-		l.cfg.Logger.Warn("node is lost", "node", identity.NodeID(lost.Node).Short(), "session", lost.Session, "reason", lost.Why)
+		l.cfg.Logger.Warn("node is lost", "node", identity.NodeID(lost.Node).Short(), "session", lost.Session,
+			"reason", lost.Why)
 		for left := 1; left > 0; {
 			r, err := l.submit(ctx, company.KindNodeLost, "", lost)
 			if err != nil {
@@ -421,7 +426,8 @@ func (l *Leader) settleCompanies(ctx context.Context) error {
 				return again(failed)
 			}
 			if r.Refusal != nil {
-				rest = slices.DeleteFunc(slices.Clone(rest), func(other ledger.CompanyID) bool { return other == id }) // the company is running again
+				rest = slices.DeleteFunc(slices.Clone(rest),
+					func(other ledger.CompanyID) bool { return other == id }) // the company is running again
 			}
 		}
 		err = view(ctx, l.cfg.Node, left)
@@ -509,7 +515,8 @@ func (l *Leader) placeRuns(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(l.giveUp(ctx, waiting), l.tellWaiting(ctx, waiting), each(places, func(p placement) error {
-		_, err := l.submit(ctx, company.KindRunPlace, p.company, company.Place{Run: p.run, Node: string(p.node), Session: p.session, Why: &p.why})
+		_, err := l.submit(ctx, company.KindRunPlace, p.company, company.Place{Run: p.run, Node: string(p.node),
+			Session: p.session, Why: &p.why})
 		return err
 	}))
 }

@@ -17,7 +17,8 @@ import (
 func (m *mesh) onNode(i int, script string) entity.Run {
 	m.t.Helper()
 	m.salt++
-	r := m.invoke(acme, m.agent(acme, fmt.Sprint("on-", i, "-", m.salt), script, fmt.Sprintf(`{"placement":{"labels":["node=%d"]}}`, i)))
+	r := m.invoke(acme, m.agent(acme, fmt.Sprint("on-", i, "-", m.salt), script,
+		fmt.Sprintf(`{"placement":{"labels":["node=%d"]}}`, i)))
 	return m.untilStatus(r.ID, 10*time.Second, entity.RunRunning)
 }
 
@@ -63,7 +64,8 @@ func TestAStarvedNodesLeaseIsLonger(t *testing.T) {
 		if d := time.Since(cut); d > testLease+time.Second {
 			t.Errorf("a calm node was lost after %v", d)
 		}
-		if !strings.HasPrefix(string(r.Error), "The node that carried out this run was lost: the leader has not heard it for ") {
+		if !strings.HasPrefix(string(r.Error),
+			"The node that carried out this run was lost: the leader has not heard it for ") {
 			t.Errorf("error %q", r.Error)
 		}
 		m.wantAuthority()
@@ -107,8 +109,9 @@ func TestADeposedLeaderLowersNothing(t *testing.T) {
 			_ = m.ledger.View(func(tx *ledger.Tx) error { s, _ = ledger.FindSession(tx, s.ID); return nil })
 			return s.Leased.After(old)
 		})
-		_, err := m.nodes[0].Submit(t.Context(), nodeCommand(m.nodes[0].id(), ledger.KindSessionLease, "", ledger.SessionLease{Session: s.ID, Lease: 0,
-			Mark: ledger.LeaseMark{Term: old.Term, Count: old.Count + 100}}))
+		_, err := m.nodes[0].Submit(t.Context(), nodeCommand(m.nodes[0].id(), ledger.KindSessionLease, "",
+			ledger.SessionLease{Session: s.ID, Lease: 0,
+				Mark: ledger.LeaseMark{Term: old.Term, Count: old.Count + 100}}))
 		if err != nil || m.row(1) != longest {
 			t.Errorf("the lease may be %v, %v", m.row(1), err)
 		}
@@ -126,7 +129,8 @@ func TestALeaderThatOversleptLosesNobody(t *testing.T) {
 			before[s] = g.expiry
 		}
 		l.mu.Unlock()
-		slow := &Leader{cfg: l.cfg, leases: map[uint64]*lease{1: {expiry: 10 * time.Second}}, awake: l.cfg.Clock() - 9*time.Second}
+		slow := &Leader{cfg: l.cfg, leases: map[uint64]*lease{1: {expiry: 10 * time.Second}},
+			awake: l.cfg.Clock() - 9*time.Second}
 		slow.overslept(lookEvery)
 		if got := slow.leases[1].expiry; got != 19*time.Second-lookEvery {
 			t.Errorf("after 9 s the lease ends at %v", got)
@@ -167,7 +171,8 @@ func TestNoRunOutlivesItsLease(t *testing.T) {
 				case 4:
 					m.nodes[(i+1)%3].lead.LeadIn(max(m.term, 1) - 1) // does not know that it was deposed
 				case 5:
-					m.ask(board("agent.wake", acme, m.wake(agents[rng.IntN(len(agents))], entity.WakeOnDemand, "manual"))) // whoever is asked may have no session
+					m.ask(board("agent.wake", acme, m.wake(agents[rng.IntN(len(agents))], entity.WakeOnDemand,
+						"manual"))) // whoever is asked may have no session
 				}
 				m.wantAuthority()
 			}
@@ -223,7 +228,8 @@ func TestTheLeaseThatANodeWants(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
 	for _, c := range []struct{ late, trip, want time.Duration }{
-		{0, 0, testLease}, {80 * ms, 100 * ms, testLease}, {200 * ms, 200 * ms, 2 * testLease}, {0, 3 * time.Second, 3 * testLease}, {time.Hour, 0, longest},
+		{0, 0, testLease}, {80 * ms, 100 * ms, testLease}, {200 * ms, 200 * ms, 2 * testLease},
+		{0, 3 * time.Second, 3 * testLease}, {time.Hour, 0, longest},
 	} {
 		if got := wantedLease(testLease, c.late, c.trip); got != c.want {
 			t.Errorf("late by %v, beats take %v: %v, want %v", c.late, c.trip, got, c.want)
@@ -305,7 +311,8 @@ func TestALeaderGrantsByItsOwnWord(t *testing.T) {
 		// The other is elected, and the first one's word is still on its way.
 		two.LeadIn(200)
 		want("another leader's word", grant(two, longest), testLease)
-		stale := ledger.SessionLease{Session: p.session, Lease: testLease.Milliseconds(), Mark: ledger.LeaseMark{Term: 100, Count: 2}}
+		stale := ledger.SessionLease{Session: p.session, Lease: testLease.Milliseconds(),
+			Mark: ledger.LeaseMark{Term: 100, Count: 2}}
 		tell := func() bool {
 			r, err := m.nodes[0].Submit(t.Context(), nodeCommand(m.nodes[0].id(), ledger.KindSessionLease, "", stale))
 			if err != nil {

@@ -135,7 +135,8 @@ func found(t *testing.T, n int) *mesh {
 }
 
 func newNode(p *peer) ledger.NewNode {
-	return ledger.NewNode{Key: p.keys.Public(), SealCert: p.keys.Certificate(identity.ForSeal).Encode(), Name: fmt.Sprintf("node-%d", p.i), Labels: []string{fmt.Sprintf("node=%d", p.i)}}
+	return ledger.NewNode{Key: p.keys.Public(), SealCert: p.keys.Certificate(identity.ForSeal).Encode(),
+		Name: fmt.Sprintf("node-%d", p.i), Labels: []string{fmt.Sprintf("node=%d", p.i)}}
 }
 
 func (m *mesh) close() {
@@ -244,7 +245,8 @@ func (p *peer) open() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.life++
-	r := p.m.propose(p, 0, 0, nodeCommand(p.id(), ledger.KindSessionOpen, "", ledger.SessionOpen{Incarnation: "1", Nonce: fmt.Sprint(p.life)}))
+	r := p.m.propose(p, 0, 0, nodeCommand(p.id(), ledger.KindSessionOpen, "", ledger.SessionOpen{Incarnation: "1",
+		Nonce: fmt.Sprint(p.life)}))
 	var s ledger.Session
 	if err := ledger.Unmarshal(r.Value, &s); err != nil || r.Refusal != nil {
 		p.m.t.Errorf("open session: %v %v", r.Refusal, err)
@@ -387,7 +389,8 @@ func (f *fake) Invoke(ctx context.Context, inv company.Invocation) company.Outco
 	f.mu.Unlock()
 	defer func() { f.mu.Lock(); k.to = f.clock(); f.mu.Unlock() }()
 	inv.Log("stdout", "working\n")
-	inv.Report(company.Report{PID: 100, Group: 100, Events: []company.ReportEvent{{Type: "adapter.invoke", Message: "adapter invocation"}}})
+	inv.Report(company.Report{PID: 100, Group: 100,
+		Events: []company.ReportEvent{{Type: "adapter.invoke", Message: "adapter invocation"}}})
 	var c struct{ Command string }
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
 		panic(err)
@@ -403,10 +406,12 @@ func (f *fake) Invoke(ctx context.Context, inv company.Invocation) company.Outco
 	select {
 	case <-time.After(wait):
 		if verb == "fail" {
-			return company.Outcome{Status: entity.RunFailed, ExitCode: new(3), Error: "Process exited with code 3", ErrorCode: "adapter_failed"}
+			return company.Outcome{Status: entity.RunFailed, ExitCode: new(3), Error: "Process exited with code 3",
+				ErrorCode: "adapter_failed"}
 		}
 		if verb == "hiccup" {
-			return company.Outcome{Status: entity.RunFailed, Error: "upstream is busy", ErrorCode: "transient_upstream", Transient: true}
+			return company.Outcome{Status: entity.RunFailed, Error: "upstream is busy", ErrorCode: "transient_upstream",
+				Transient: true}
 		}
 		if verb == "misconfigured" {
 			return company.Outcome{Status: entity.RunFailed, Error: "no key", ErrorCode: "auth_required"}
@@ -415,10 +420,12 @@ func (f *fake) Invoke(ctx context.Context, inv company.Invocation) company.Outco
 			return company.Outcome{Status: entity.RunFailed, Error: "no turns left", ErrorCode: "max_turns"}
 		}
 		if verb == "session" {
-			return company.Outcome{Status: entity.RunSucceeded, ExitCode: new(0), SessionID: "s-1", SessionParams: []byte(`{"sessionId":"s-1"}`)}
+			return company.Outcome{Status: entity.RunSucceeded, ExitCode: new(0), SessionID: "s-1",
+				SessionParams: []byte(`{"sessionId":"s-1"}`)}
 		}
 		if verb == "cost" {
-			return company.Outcome{Status: entity.RunSucceeded, ExitCode: new(0), Cost: &entity.RunCost{Provider: "p", Model: "m", Usage: entity.Usage{InputTokens: 10}, Cost: core.Cents(7), Priced: true}}
+			return company.Outcome{Status: entity.RunSucceeded, ExitCode: new(0), Cost: &entity.RunCost{Provider: "p",
+				Model: "m", Usage: entity.Usage{InputTokens: 10}, Cost: core.Cents(7), Priced: true}}
 		}
 		return company.Outcome{Status: entity.RunSucceeded, ExitCode: new(0), Result: []byte(`{"stopReason":"completed"}`)}
 	case <-k.cancel:
@@ -426,7 +433,8 @@ func (f *fake) Invoke(ctx context.Context, inv company.Invocation) company.Outco
 		return company.Outcome{Status: entity.RunCancelled, Signal: "SIGTERM"}
 	case <-ctx.Done():
 		if verb == "cost" {
-			return company.Outcome{Status: entity.RunInterrupted, Cost: &entity.RunCost{Provider: "p", Model: "m", Cost: core.Cents(3), Priced: true}}
+			return company.Outcome{Status: entity.RunInterrupted, Cost: &entity.RunCost{Provider: "p", Model: "m",
+				Cost: core.Cents(3), Priced: true}}
 		}
 		return company.Outcome{Status: entity.RunInterrupted}
 	}
@@ -493,7 +501,8 @@ func (m *mesh) wake(agent string, source entity.WakeSource, detail string) entit
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.salt++
-	return entity.Wake{Agent: agent, Source: source, TriggerDetail: detail, Wakeup: uuid("w", m.salt), Run: uuid("r", m.salt)}
+	return entity.Wake{Agent: agent, Source: source, TriggerDetail: detail, Wakeup: uuid("w", m.salt),
+		Run: uuid("r", m.salt)}
 }
 
 func uuid(kind string, n uint64) string {

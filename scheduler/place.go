@@ -113,7 +113,8 @@ func (b bench) score(session, workspace string) company.Candidate {
 // turn, beginning after the company last, each on the fitting node with the lowest
 // score. It returns the company that it served last, and the runs that have waited
 // and fit nowhere. These do not block others.
-func choose(tx *ledger.Tx, live []Beat, now core.Time, last ledger.CompanyID) (places, waiting []placement, served ledger.CompanyID) {
+func choose(tx *ledger.Tx, live []Beat, now core.Time, last ledger.CompanyID) (places, waiting []placement,
+	served ledger.CompanyID) {
 	queued := entity.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany)
 	if len(queued) == 0 { // the usual case: no need to read the nodes
 		return nil, nil, last
@@ -216,7 +217,8 @@ func (p *placement) choose(tx *ledger.Tx, r entity.Run, benches []bench, away []
 	if over := len(p.why.Candidates) - company.MaxCandidates; over > 0 {
 		p.why.Candidates, p.why.Omitted = p.why.Candidates[:company.MaxCandidates], over
 	}
-	if old, ok := company.PlacementOf(tx, r.Company, r.ID); ok && best < 0 && old.Node == "" && old.At >= r.ScheduledRetryAt && reasons(old) == reasons(p.why) {
+	if old, ok := company.PlacementOf(tx, r.Company, r.ID); ok && best < 0 && old.Node == "" &&
+		old.At >= r.ScheduledRetryAt && reasons(old) == reasons(p.why) {
 		p.since = old.At
 	}
 	return best

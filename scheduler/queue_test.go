@@ -19,7 +19,8 @@ func (m *mesh) urgent(of ledger.CompanyID, agent string, p entity.Priority) (iss
 	m.salt++
 	issue = uuid("i", m.salt)
 	m.mu.Unlock()
-	m.must(board("issue.create", of, company.CreateIssue{ID: issue, Title: "work " + issue, Status: entity.IssueTodo, Assignee: agent, Priority: p}))
+	m.must(board("issue.create", of, company.CreateIssue{ID: issue, Title: "work " + issue, Status: entity.IssueTodo,
+		Assignee: agent, Priority: p}))
 	all := m.runs(of)
 	return issue, all[len(all)-1]
 }
@@ -62,7 +63,8 @@ func TestUrgentWorkGoesFirst(t *testing.T) {
 		names[m.invoke(acme, ada).ID] = "by hand"
 		m.must(board("issue.update", acme, company.UpdateIssue{Issue: raised, Priority: entity.PriorityCritical}))
 		m.until(time.Minute, "all have started", func() bool { return len(m.order(names)) == len(names) })
-		got, want := m.order(names), []string{"low, then critical", "critical", "high", "by hand", "medium", "medium too", "low"}
+		got, want := m.order(names), []string{"low, then critical", "critical", "high", "by hand", "medium",
+			"medium too", "low"}
 		if !slices.Equal(got, want) {
 			t.Errorf("started in the order %q, want %q", got, want)
 		}
@@ -123,7 +125,8 @@ func TestAFullAgentHoldsUpNoOther(t *testing.T) {
 // while there is nothing, and says why it did not; work that comes is done.
 func TestAnIdleAgentMakesNoRuns(t *testing.T) {
 	run(t, 1, func(t *testing.T, m *mesh) {
-		ada := m.agent(acme, "ada", "sleep 1s", `{"heartbeat":{"enabled":true,"intervalSec":30,"skipTimerWhenNoActionableWork":true}}`)
+		ada := m.agent(acme, "ada", "sleep 1s",
+			`{"heartbeat":{"enabled":true,"intervalSec":30,"skipTimerWhenNoActionableWork":true}}`)
 		time.Sleep(10 * time.Minute)
 		if n := len(m.runs(acme)); n != 0 {
 			t.Errorf("%d runs while there is nothing to do", n)
@@ -141,6 +144,9 @@ func TestAnIdleAgentMakesNoRuns(t *testing.T) {
 			t.Errorf("%d wakes were skipped in ten minutes, want one each half minute", skipped)
 		}
 		m.issue(acme, ada)
-		m.until(5*time.Second, "what comes is worked on", func() bool { return len(m.runs(acme)) == 1 && m.runs(acme)[0].StartedAt != 0 })
+		m.until(5*time.Second, "what comes is worked on", func() bool {
+			return len(m.runs(acme)) == 1 &&
+				m.runs(acme)[0].StartedAt != 0
+		})
 	})
 }

@@ -66,7 +66,8 @@ func TestAFailedRunEndsInAVisibleState(t *testing.T) {
 					}
 				}
 				i, a := m.issueRow(acme, issue), m.recovery(acme, issue)
-				if i.Status != entity.IssueBlocked || i.Held() || i.Comments != 1 || a.Kind != c.kind || a.Status != "active" || a.OwnerType != "board" {
+				if i.Status != entity.IssueBlocked || i.Held() || i.Comments != 1 || a.Kind != c.kind || a.Status != "active" ||
+					a.OwnerType != "board" {
 					t.Errorf("the issue is %s, held %v, %d comments, recovery %q", i.Status, i.Held(), i.Comments, a.Kind)
 				}
 			})
@@ -125,7 +126,8 @@ func TestStrandedIssuesAreFound(t *testing.T) {
 		m.untilStatus(all[1].ID, time.Minute, entity.RunRunning)
 		m.must(board("run.cancel", acme, company.Cancel{Run: all[1].ID})) // again
 		time.Sleep(15 * time.Minute)
-		if i := m.issueRow(acme, issue); i.Status != entity.IssueBlocked || m.recovery(acme, issue).Kind != "stranded_assigned_issue" {
+		if i := m.issueRow(acme, issue); i.Status != entity.IssueBlocked || m.recovery(acme, issue).
+			Kind != "stranded_assigned_issue" {
 			t.Errorf("the issue is %s, recovery %q", i.Status, m.recovery(acme, issue).Kind)
 		}
 		// An agent that is no longer there.
@@ -143,7 +145,8 @@ func TestStrandedIssuesAreFound(t *testing.T) {
 		time.Sleep(time.Second)
 		m.must(board("issue.update", acme, company.UpdateIssue{Issue: handed, Status: entity.IssueInReview}))
 		time.Sleep(20 * time.Minute)
-		if i := m.issueRow(acme, handed); i.Status != entity.IssueInReview || m.recovery(acme, handed).Kind != "review_without_participant" {
+		if i := m.issueRow(acme, handed); i.Status != entity.IssueInReview || m.recovery(acme, handed).
+			Kind != "review_without_participant" {
 			t.Errorf("the issue that was handed in is %s, recovery %q", i.Status, m.recovery(acme, handed).Kind)
 		}
 		m.must(board("issue.update", acme, company.UpdateIssue{Issue: handed, Status: entity.IssueDone}))
@@ -179,10 +182,12 @@ func TestNoWorkIsForgotten(t *testing.T) {
 }
 
 func forgetNothing(t *testing.T, m *mesh, rng *rand.Rand, steps int) {
-	scripts := []string{"sleep 2s", "sleep 2s, fail", "sleep 1s, hiccup", "sleep 20s", "sleep 1s, turns", "sleep 1s, misconfigured", "sleep 3m"}
+	scripts := []string{"sleep 2s", "sleep 2s, fail", "sleep 1s, hiccup", "sleep 20s", "sleep 1s, turns",
+		"sleep 1s, misconfigured", "sleep 3m"}
 	var agents, issues []string
 	for n, s := range scripts {
-		agents = append(agents, m.agent(acme, fmt.Sprint("agent", n), s, fmt.Sprintf(`{"heartbeat":{"maxConcurrentRuns":%d}}`, 1+n%3)))
+		agents = append(agents, m.agent(acme, fmt.Sprint("agent", n), s,
+			fmt.Sprintf(`{"heartbeat":{"maxConcurrentRuns":%d}}`, 1+n%3)))
 	}
 	for range steps {
 		time.Sleep(time.Duration(rng.IntN(20_000)) * time.Millisecond)
@@ -208,7 +213,8 @@ func forgetNothing(t *testing.T, m *mesh, rng *rand.Rand, steps int) {
 			}
 		case 9:
 			if len(issues) > 0 {
-				m.ask(board("issue.update", acme, company.UpdateIssue{Issue: issues[rng.IntN(len(issues))], Status: entity.IssueTodo}))
+				m.ask(board("issue.update", acme, company.UpdateIssue{Issue: issues[rng.IntN(len(issues))],
+					Status: entity.IssueTodo}))
 			}
 		}
 	}

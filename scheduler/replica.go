@@ -14,7 +14,8 @@ import (
 )
 
 // adapterOf is the adapter that a node has where it can start a process of a kind.
-var adapterOf = map[kernel.Kind]string{kernel.KindNative: "process", kernel.KindWasm: "wasm", kernel.KindContainer: "container"}
+var adapterOf = map[kernel.Kind]string{kernel.KindNative: "process", kernel.KindWasm: "wasm",
+	kernel.KindContainer: "container"}
 
 // placeReplicas gives each replica of a declared process that has no node, or whose node is
 // lost or drained, to the fitting node with the fewest replicas.
@@ -89,7 +90,8 @@ func placeReplicas(tx *ledger.Tx, live []Beat) (moves []replica.Place) {
 				if n == at && hosts[at].drains || !h.fits(d, spec) {
 					continue
 				}
-				if best < 0 || cmp.Or(cmp.Compare(own[h.Session], own[hosts[best].Session]), cmp.Compare(h.replicas, hosts[best].replicas)) < 0 {
+				if best < 0 || cmp.Or(cmp.Compare(own[h.Session], own[hosts[best].Session]),
+					cmp.Compare(h.replicas, hosts[best].replicas)) < 0 {
 					best = n
 				}
 			}
@@ -109,6 +111,7 @@ func placeReplicas(tx *ledger.Tx, live []Beat) (moves []replica.Place) {
 // fits reports whether a node may run a replica.
 func (h host) fits(d replica.Declared, spec kernel.Spec) bool {
 	lacks := func(l string) bool { return !slices.Contains(h.node.Labels, l) }
-	return h.Slots > 0 && !h.cordoned && !h.node.Has(ledger.LabelUntrusted) && slices.Contains(h.Adapters, adapterOf[spec.Backend]) &&
+	return h.Slots > 0 && !h.cordoned && !h.node.Has(ledger.LabelUntrusted) && slices.Contains(h.Adapters,
+		adapterOf[spec.Backend]) &&
 		(d.Node == "" || d.Node == string(h.Node)) && !slices.ContainsFunc(d.Labels, lacks)
 }

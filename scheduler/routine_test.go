@@ -13,13 +13,15 @@ import (
 )
 
 // routine makes a routine with a schedule of an agent, and returns both.
-func (m *mesh) routine(of ledger.CompanyID, agent, cron, zone string, change func(*routine.SaveRoutine)) (theRoutine, trigger string) {
+func (m *mesh) routine(of ledger.CompanyID, agent, cron, zone string, change func(*routine.SaveRoutine)) (theRoutine,
+	trigger string) {
 	m.t.Helper()
 	m.mu.Lock()
 	m.salt += 2
 	theRoutine, trigger = uuid("r", m.salt), uuid("t", m.salt+1)
 	m.mu.Unlock()
-	s := routine.SaveRoutine{ID: theRoutine, Title: new("Daily"), Assignee: &agent, Concurrency: new(routine.RoutineAlways)}
+	s := routine.SaveRoutine{ID: theRoutine, Title: new("Daily"), Assignee: &agent,
+		Concurrency: new(routine.RoutineAlways)}
 	if change != nil {
 		change(&s)
 	}
@@ -28,7 +30,8 @@ func (m *mesh) routine(of ledger.CompanyID, agent, cron, zone string, change fun
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.must(board("routine_trigger.create", of, routine.SaveTrigger{ID: trigger, Routine: theRoutine, Kind: routine.TriggerSchedule, Cron: &cron, Zone: &zone, Next: next}))
+	m.must(board("routine_trigger.create", of, routine.SaveTrigger{ID: trigger, Routine: theRoutine,
+		Kind: routine.TriggerSchedule, Cron: &cron, Zone: &zone, Next: next}))
 	return theRoutine, trigger
 }
 
@@ -56,7 +59,8 @@ func TestWhatWasMissedIsLeftOutOrCaughtUp(t *testing.T) {
 		m.elect(-1) // what is due waits
 		ada := m.agent(acme, "ada", "sleep 1s", "")
 		_, skip := m.routine(acme, ada, "0 * * * *", "UTC", nil)
-		_, late := m.routine(acme, ada, "0 * * * *", "UTC", func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
+		_, late := m.routine(acme, ada, "0 * * * *", "UTC",
+			func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
 		_, often := m.routine(acme, ada, "* * * * *", "UTC", nil)
 		first, _ := NextRun("0 * * * *", "UTC", time.Now())
 		for _, c := range []struct {
@@ -71,7 +75,8 @@ func TestWhatWasMissedIsLeftOutOrCaughtUp(t *testing.T) {
 			now := first.Std().Add(time.Duration(c.missed)*time.Hour + time.Minute)
 			p := m.tick(c.trigger, now)
 			if p.Due != first || p.Problem != "" || p.Next != first+core.Time(c.next)*3_600_000 {
-				t.Errorf("%d missed: goes on %v after the first, want %d h (%s)", c.missed, (p.Next - first).Std().Sub(core.Time(0).Std()), c.next, p.Problem)
+				t.Errorf("%d missed: goes on %v after the first, want %d h (%s)", c.missed, (p.Next - first).Std().
+					Sub(core.Time(0).Std()), c.next, p.Problem)
 			}
 			if c.trigger == late {
 				if fires := 1 + c.missed + 1 - c.next; c.missed > 24 && fires != routine.MaxCatchUp {
@@ -99,11 +104,16 @@ func TestSchedulesFireWhenClocksChangeAndMonthsEnd(t *testing.T) {
 		fired                  []string
 		next                   string
 	}{
-		{"spring", "30 2 * * *", "Europe/Berlin", "2026-03-29T00:40:00Z", []string{"2026-03-29T01:00:00Z"}, "2026-03-30T00:30:00Z"},
-		{"autumn", "30 2 * * *", "Europe/Berlin", "2026-10-25T00:10:00Z", []string{"2026-10-25T00:30:00Z"}, "2026-10-26T01:30:00Z"},
-		{"autumn, every hour", "30 * * * *", "Europe/Berlin", "2026-10-25T00:10:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"}, "2026-10-25T02:30:00Z"},
-		{"a month ends", "0 0 1 * *", "UTC", "2027-02-28T23:50:00Z", []string{"2027-03-01T00:00:00Z"}, "2027-04-01T00:00:00Z"},
-		{"a day that not every month has", "0 12 31 * *", "America/New_York", "2026-08-31T15:50:00Z", []string{"2026-08-31T16:00:00Z"}, "2026-10-31T16:00:00Z"},
+		{"spring", "30 2 * * *", "Europe/Berlin", "2026-03-29T00:40:00Z", []string{"2026-03-29T01:00:00Z"},
+			"2026-03-30T00:30:00Z"},
+		{"autumn", "30 2 * * *", "Europe/Berlin", "2026-10-25T00:10:00Z", []string{"2026-10-25T00:30:00Z"},
+			"2026-10-26T01:30:00Z"},
+		{"autumn, every hour", "30 * * * *", "Europe/Berlin", "2026-10-25T00:10:00Z", []string{"2026-10-25T00:30:00Z",
+			"2026-10-25T01:30:00Z"}, "2026-10-25T02:30:00Z"},
+		{"a month ends", "0 0 1 * *", "UTC", "2027-02-28T23:50:00Z", []string{"2027-03-01T00:00:00Z"},
+			"2027-04-01T00:00:00Z"},
+		{"a day that not every month has", "0 12 31 * *", "America/New_York", "2026-08-31T15:50:00Z",
+			[]string{"2026-08-31T16:00:00Z"}, "2026-10-31T16:00:00Z"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			from, err := time.Parse(time.RFC3339, c.from)
@@ -134,7 +144,8 @@ func TestCatchingUpStopsAtTheCap(t *testing.T) {
 		m.elect(-1)
 		ada := m.agent(acme, "ada", "sleep 1s", "")
 		skip, _ := m.routine(acme, ada, "* * * * *", "UTC", nil)
-		late, _ := m.routine(acme, ada, "* * * * *", "UTC", func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
+		late, _ := m.routine(acme, ada, "* * * * *", "UTC",
+			func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
 		time.Sleep(48*time.Minute + 30*time.Second)
 		m.elect(1)
 		time.Sleep(20 * time.Second)
@@ -182,7 +193,8 @@ func TestAGatedRoutineRestsWhileNothingHappens(t *testing.T) {
 		time.Sleep(30 * time.Second) // the turn of the minute is far
 		minute := func() { time.Sleep(time.Minute) }
 		issue := func(id, project string) {
-			m.must(board("issue.create", acme, company.CreateIssue{ID: id, Title: "seen " + id, Project: project, Status: entity.IssueBacklog}))
+			m.must(board("issue.create", acme, company.CreateIssue{ID: id, Title: "seen " + id, Project: project,
+				Status: entity.IssueBacklog}))
 		}
 		minute()
 		last("first", wide, 1, routine.RoutineIssued)
@@ -210,7 +222,8 @@ func TestAGatedRoutineRestsWhileNothingHappens(t *testing.T) {
 func TestAScheduleFiresOnceWhoeverLeads(t *testing.T) {
 	run(t, 3, func(t *testing.T, m *mesh) {
 		ada := m.agent(acme, "ada", "sleep 1s", `{"heartbeat":{"wakeOnDemand":false}}`)
-		theRoutine, trigger := m.routine(acme, ada, "* * * * *", "UTC", func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
+		theRoutine, trigger := m.routine(acme, ada, "* * * * *", "UTC",
+			func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
 		var first core.Time
 		_ = m.ledger.View(func(tx *ledger.Tx) error { tr, _ := routine.TriggerByID(tx, trigger); first = tr.Due; return nil })
 		for n := range some(60) {

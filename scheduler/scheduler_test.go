@@ -32,7 +32,8 @@ func TestARunGoesFromWishToOutcome(t *testing.T) {
 		for _, p := range r.Phases {
 			phases = append(phases, p.Phase)
 		}
-		want := []entity.Phase{entity.PhaseWake, entity.PhaseCheckQueue, entity.PhaseExecute, entity.PhaseSleep, entity.PhaseReport}
+		want := []entity.Phase{entity.PhaseWake, entity.PhaseCheckQueue, entity.PhaseExecute, entity.PhaseSleep,
+			entity.PhaseReport}
 		if !slices.Equal(phases, want) {
 			t.Errorf("phases %v, want %v", phases, want)
 		}
@@ -47,7 +48,8 @@ func TestARunGoesFromWishToOutcome(t *testing.T) {
 			for _, e := range entity.EventsOf(tx, acme, r.ID, 0, 100) {
 				said = append(said, string(e.Message))
 			}
-			if want := []string{"run started", "adapter invocation", "run succeeded", "run presentation resolved"}; !slices.Equal(said, want) {
+			if want := []string{"run started", "adapter invocation", "run succeeded",
+				"run presentation resolved"}; !slices.Equal(said, want) {
 				t.Errorf("events %q, want %q", said, want)
 			}
 			if u := entity.WakeupsOf(tx, acme, ada); len(u) != 1 || u[0].Status != entity.WakeCompleted {
@@ -314,7 +316,8 @@ func TestANewLeaderWaitsAFullLease(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		var ids []string
 		for i := range 3 {
-			ids = append(ids, m.invoke(acme, m.agent(acme, fmt.Sprint("on-", i), "sleep 5m", fmt.Sprintf(`{"placement":{"labels":["node=%d"]}}`, i))).ID)
+			ids = append(ids, m.invoke(acme, m.agent(acme, fmt.Sprint("on-", i), "sleep 5m",
+				fmt.Sprintf(`{"placement":{"labels":["node=%d"]}}`, i))).ID)
 		}
 		time.Sleep(time.Second)
 		for n := range 12 {
@@ -438,7 +441,8 @@ func TestTimersSkipAndSayWhy(t *testing.T) {
 			}
 			return nil
 		})
-		if reasons["skipped heartbeat.run.active"] < 1 || reasons["coalesced "] < 1 || reasons["skipped heartbeat.maxDailyRuns.reached"] < 1 {
+		if reasons["skipped heartbeat.run.active"] < 1 || reasons["coalesced "] < 1 ||
+			reasons["skipped heartbeat.maxDailyRuns.reached"] < 1 {
 			t.Errorf("reasons %v", reasons)
 		}
 		if n := len(m.runs(acme)); n != 3 {

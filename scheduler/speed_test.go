@@ -29,7 +29,8 @@ func TestSlowerProcessorsAreTakenLast(t *testing.T) {
 	fast.busy = 1
 	pair := []bench{fast, at(200)}
 	rateSpeed(pair)
-	if busy, free := pair[0].score("elsewhere", "elsewhere").Score, pair[1].score("elsewhere", "elsewhere").Score; busy <= free {
+	if busy, free := pair[0].score("elsewhere", "elsewhere").Score, pair[1].score("elsewhere", "elsewhere").
+		Score; busy <= free {
 		t.Errorf("a fast node with one run of four has %d, a free slow one %d", busy, free)
 	}
 }

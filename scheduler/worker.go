@@ -47,7 +47,8 @@ type WorkerConfig struct {
 	// Secrets returns adapterConfig with secret references replaced by their values, and
 	// these values. An error names what is missing, never a value, and the run does not
 	// begin. nil: there are no secrets.
-	Secrets func(ctx context.Context, run entity.Run, config json.RawMessage) (resolved json.RawMessage, values []string, err error)
+	Secrets func(ctx context.Context, run entity.Run, config json.RawMessage) (resolved json.RawMessage,
+		values []string, err error)
 	// Price returns the cost of a run that reported usage only; ok is false when there is
 	// no price. nil: there are no prices.
 	Price func(tx *ledger.Tx, company ledger.CompanyID, told entity.RunCost) (cost core.Money, ok bool)
@@ -79,8 +80,9 @@ type WorkerConfig struct {
 // Validate reports every problem of the configuration.
 func (c WorkerConfig) Validate() error {
 	var errs []error
-	for name, missing := range map[string]bool{"Node": c.Node == nil, "Session": c.Session == nil, "KeepAlive": c.KeepAlive == nil,
-		"OpenLog": c.OpenLog == nil, "LogRef": c.LogRef == nil, "Clock": c.Clock == nil} {
+	for name, missing := range map[string]bool{"Node": c.Node == nil, "Session": c.Session == nil,
+		"KeepAlive": c.KeepAlive == nil,
+		"OpenLog":   c.OpenLog == nil, "LogRef": c.LogRef == nil, "Clock": c.Clock == nil} {
 		if missing {
 			errs = append(errs, fmt.Errorf("worker: %s is required", name))
 		}
@@ -277,7 +279,8 @@ func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
 			// No free slot: the run waits.
 		default:
 			ctx, kill := context.WithCancel(last)
-			k := &work{run: r, session: session, adapter: w.cfg.Adapters[r.AdapterType], kill: kill, back: drain && r.Status == entity.RunQueued}
+			k := &work{run: r, session: session, adapter: w.cfg.Adapters[r.AdapterType], kill: kill, back: drain &&
+				r.Status == entity.RunQueued}
 			w.runs[r.ID] = k
 			runs.Go(func() {
 				defer func() {
@@ -326,7 +329,8 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 		return
 	}
 	if k.back {
-		_, _ = w.submit(ctx, k, company.KindRunReturn, company.Return{Run: k.run.ID, Reason: "the node drains"}) // an unknown outcome is checked at the next look
+		_, _ = w.submit(ctx, k, company.KindRunReturn,
+			company.Return{Run: k.run.ID, Reason: "the node drains"}) // an unknown outcome is checked at the next look
 		return
 	}
 	if r, ok := k.adapter.(Readier); ok {
@@ -450,7 +454,8 @@ func (w *Worker) finish(ctx context.Context, k *work, f company.Finish) {
 // invoke calls the adapter for a run, with the state of its start: the start was
 // answered before this node had applied it. It returns the outcome, what the log holds,
 // and what was not reported yet.
-func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start uint64) (out company.Outcome, digest company.LogDigest, rest company.Report) {
+func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start uint64) (out company.Outcome,
+	digest company.LogDigest, rest company.Report) {
 	failed := func(code, format string, args ...any) company.Outcome {
 		return company.Outcome{Status: entity.RunFailed, ErrorCode: code, Error: fmt.Sprintf(format, args...)}
 	}
@@ -462,10 +467,12 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start ui
 		if digest, err = log.Close(); err != nil {
 			w.cfg.Logger.Warn("run log is incomplete", "run", k.run.ID, "error", err)
 			// A run without a log does not fail, but its events say that the log is incomplete.
-			rest.Events = append(rest.Events, company.ReportEvent{Type: "run.log.incomplete", Level: "warn", Message: "The run's log is incomplete: " + reason(err)})
+			rest.Events = append(rest.Events, company.ReportEvent{Type: "run.log.incomplete", Level: "warn",
+				Message: "The run's log is incomplete: " + reason(err)})
 		}
 	}()
-	inv := company.Invocation{Run: k.run, Log: log.Write, Authority: func() time.Duration { return w.lease.end(k.session) }}
+	inv := company.Invocation{Run: k.run, Log: log.Write,
+		Authority: func() time.Duration { return w.lease.end(k.session) }}
 	_, err = w.cfg.Node.View(ctx, ledger.Read{AtLeast: start}, func(tx *ledger.Tx) error {
 		name, config, ok := entity.ConfigForRun(tx, k.run)
 		if !ok {

@@ -95,8 +95,10 @@ func TestRunsUnderKills(t *testing.T) {
 	for i := range agents {
 		wg.Go(func() {
 			var a answer
-			must(t, p, "POST", "/api/companies/"+string(company)+"/agents", map[string]any{"name": fmt.Sprintf("Agent %d", i), "adapterType": "process", "adapterConfig": map[string]any{
-				"command": "/bin/sh", "args": []string{"-c", chaosWorker}, "env": map[string]any{"EFFECTS": file, "SPAN": fmt.Sprint(3 + i%7)}}}, &a)
+			must(t, p, "POST", "/api/companies/"+string(company)+"/agents", map[string]any{"name": fmt.Sprintf("Agent %d", i),
+				"adapterType": "process", "adapterConfig": map[string]any{
+					"command": "/bin/sh", "args": []string{"-c", chaosWorker}, "env": map[string]any{"EFFECTS": file,
+						"SPAN": fmt.Sprint(3 + i%7)}}}, &a)
 			agents[i] = a.ID
 		})
 	}
@@ -114,7 +116,8 @@ func TestRunsUnderKills(t *testing.T) {
 			for try := i; ctx.Err() == nil; try++ {
 				var run answer
 				one, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				_, err := p.Nodes[try%3].Call(one, "POST", "/api/agents/"+a+"/heartbeat/invoke", map[string]any{}, &run, "Idempotency-Key", fmt.Sprint(a, try))
+				_, err := p.Nodes[try%3].Call(one, "POST", "/api/agents/"+a+"/heartbeat/invoke", map[string]any{}, &run,
+					"Idempotency-Key", fmt.Sprint(a, try))
 				cancel()
 				if err != nil || run.ID == "" {
 					time.Sleep(200 * time.Millisecond)
@@ -128,7 +131,8 @@ func TestRunsUnderKills(t *testing.T) {
 					time.Sleep(300 * time.Millisecond)
 					var row answer
 					one, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-					_, err := p.Nodes[(try+1)%3].Call(one, "GET", "/api/heartbeat-runs/"+run.ID, nil, &row, "X-Selvage-Read", "default")
+					_, err := p.Nodes[(try+1)%3].Call(one, "GET", "/api/heartbeat-runs/"+run.ID, nil, &row,
+						"X-Selvage-Read", "default")
 					cancel()
 					if err == nil && over(row.Status) {
 						break
@@ -178,7 +182,8 @@ func TestRunsUnderKills(t *testing.T) {
 		status := ""
 		for _, n := range p.Nodes {
 			var row struct{ Status, ErrorCode string }
-			if _, err := n.Call(t.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &row, "X-Selvage-Read", "default"); err != nil {
+			if _, err := n.Call(t.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &row, "X-Selvage-Read",
+				"default"); err != nil {
 				t.Fatalf("run %s (promised: %t): %v", id, promised[id], err)
 			}
 			if !over(row.Status) || cmp.Or(status, row.Status) != row.Status {
@@ -203,7 +208,8 @@ func TestRunsUnderKills(t *testing.T) {
 	t.Logf("%d kills in %s; up to %d runs at once; %d runs promised, %d with their retries: %v; %d effects, %d of them of runs that were cut off before they could say so; 0 processes left",
 		kills, long, peak, len(promised), len(ids), states, len(did), unsaid)
 	if states["succeeded"]+unsaid != len(did) || states["succeeded"] == 0 || kills == 0 {
-		t.Errorf("%d succeeded and %d were cut off after their effect; there are %d effects, %d kills", states["succeeded"], unsaid, len(did), kills)
+		t.Errorf("%d succeeded and %d were cut off after their effect; there are %d effects, %d kills", states["succeeded"],
+			unsaid, len(did), kills)
 	}
 }
 

@@ -27,8 +27,9 @@ done`
 func TestMessagesOfAMesh(t *testing.T) {
 	p := processes(t)
 	notes := filepath.Join(t.TempDir(), "notes")
-	must(t, p, "PUT", "/api/v1/declared-processes/worker", map[string]any{"command": []string{"sh", "-c", worker}, "replicas": 1,
-		"env": map[string]string{"SELVAGE": selvage, "NOTES": notes}}, nil)
+	must(t, p, "PUT", "/api/v1/declared-processes/worker", map[string]any{"command": []string{"sh", "-c", worker},
+		"replicas": 1,
+		"env":      map[string]string{"SELVAGE": selvage, "NOTES": notes}}, nil)
 	home := func() (node string) {
 		within(2*time.Minute).Until(t, "the worker runs", func() bool {
 			for _, r := range live(t, p) {
@@ -53,8 +54,10 @@ func TestMessagesOfAMesh(t *testing.T) {
 	at := home()
 	from := other(at)
 	reply := filepath.Join(t.TempDir(), "reply")
-	if _, err := from.Call(t.Context(), "POST", "/api/v1/processes", map[string]any{"node": from.Name, "name": "asker", "command": []string{"sh", "-c",
-		`"$SELVAGE" ipc request name:worker hello --wait-ms 30000 > "$REPLY.new" && mv "$REPLY.new" "$REPLY"`}, "env": map[string]string{"SELVAGE": selvage, "REPLY": reply}}, nil); err != nil {
+	if _, err := from.Call(t.Context(), "POST", "/api/v1/processes", map[string]any{"node": from.Name, "name": "asker",
+		"command": []string{"sh", "-c",
+			`"$SELVAGE" ipc request name:worker hello --wait-ms 30000 > "$REPLY.new" && mv "$REPLY.new" "$REPLY"`},
+		"env": map[string]string{"SELVAGE": selvage, "REPLY": reply}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	within(time.Minute).Until(t, "the asker has its reply", func() bool {
@@ -77,7 +80,8 @@ func TestMessagesOfAMesh(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 		defer cancel()
 		began := time.Now()
-		status, err := from.Call(ctx, "POST", "/api/v1/ipc/request", map[string]any{"to": "name:worker", "text": "slow", "wait_ms": patience.Milliseconds()}, nil)
+		status, err := from.Call(ctx, "POST", "/api/v1/ipc/request", map[string]any{"to": "name:worker", "text": "slow",
+			"wait_ms": patience.Milliseconds()}, nil)
 		asked <- outcome{status, err, time.Since(began)}
 	}()
 	within(time.Minute).Until(t, "the worker has the request", func() bool { return noted("slow") > 0 })
@@ -85,7 +89,8 @@ func TestMessagesOfAMesh(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := <-asked
-	if o.status != 409 || o.err == nil || o.took > patience+5*time.Second || !strings.Contains(o.err.Error(), "not known whether") {
+	if o.status != 409 || o.err == nil || o.took > patience+5*time.Second || !strings.Contains(o.err.Error(),
+		"not known whether") {
 		t.Errorf("the caller got %d %v after %s", o.status, o.err, o.took)
 	}
 	t.Logf("the caller was told after %s: %v", o.took.Round(10*time.Millisecond), o.err)
@@ -95,7 +100,8 @@ func TestMessagesOfAMesh(t *testing.T) {
 
 	at = home()
 	from = other(at)
-	if _, err := from.Call(t.Context(), "POST", "/api/v1/ipc/send", map[string]any{"to": "name:worker", "text": "job", "durable": true}, nil); err != nil {
+	if _, err := from.Call(t.Context(), "POST", "/api/v1/ipc/send", map[string]any{"to": "name:worker", "text": "job",
+		"durable": true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	within(time.Minute).Until(t, "the worker has the job", func() bool { return noted("taken 1") > 0 })

@@ -34,12 +34,17 @@ func TestACallOfAKilledNodeIsSettled(t *testing.T) {
 
 	company, _ := newIssue(t, p)
 	of := "/api/companies/" + string(company)
-	must(t, p, "POST", of+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp", "baseUrl": up.URL, "models": []map[string]string{{"name": "m"}}}, nil)
-	must(t, p, "PUT", of+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
-	must(t, p, "POST", of+"/budgets/policies", map[string]any{"scopeType": "company", "scopeId": company, "windowKind": "lifetime", "amount": limit}, nil)
+	must(t, p, "POST", of+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp", "baseUrl": up.URL,
+		"models": []map[string]string{{"name": "m"}}}, nil)
+	must(t, p, "PUT", of+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000,
+		"output": 1_000_000_000_000}, nil)
+	must(t, p, "POST", of+"/budgets/policies", map[string]any{"scopeType": "company", "scopeId": company,
+		"windowKind": "lifetime", "amount": limit}, nil)
 	var agent answer
-	must(t, p, "POST", of+"/agents", map[string]any{"name": "Talker", "role": "engineer", "adapterType": "process", "adapterConfig": map[string]any{
-		"command": "/bin/sh", "args": []string{"-c", `exec curl -sSN -f -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H 'Content-Type: application/json' \
+	must(t, p, "POST", of+"/agents", map[string]any{"name": "Talker", "role": "engineer", "adapterType": "process",
+		"adapterConfig": map[string]any{
+			"command": "/bin/sh", "args": []string{"-c",
+				`exec curl -sSN -f -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H 'Content-Type: application/json' \
  -d '{"model":"m","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"say something"}]}' $PAPERCLIP_API_URL/llm/v1/chat/completions`}}}, &agent)
 	must(t, p, "POST", of+"/issues", map[string]any{"title": "Talk", "status": "todo", "assigneeAgentId": agent.ID}, nil)
 
@@ -91,7 +96,8 @@ func TestACallOfAKilledNodeIsSettled(t *testing.T) {
 	if err := p.Start(t.Context(), victim); err != nil {
 		t.Fatal(err)
 	}
-	within(time.Minute).Until(t, "the node that is back has told of its call", func() bool { return len(reservations()) == 0 })
+	within(time.Minute).Until(t, "the node that is back has told of its call",
+		func() bool { return len(reservations()) == 0 })
 	if got := spent(); got != before[0].Held || got > limit {
 		t.Errorf("booked are %d cents, want what was granted, %d", got, before[0].Held)
 	}

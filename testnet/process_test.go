@@ -57,7 +57,8 @@ func processes(t *testing.T, nodeArgs ...string) *Processes {
 	}
 	port := freePorts(t, 6)
 	dir := t.TempDir()
-	p, err := Up(t.Context(), Options{Dir: dir, Bin: selvage, N: 3, HTTPPort: port, MeshPort: port + 3, Args: nodeArgs, Log: io.Discard})
+	p, err := Up(t.Context(), Options{Dir: dir, Bin: selvage, N: 3, HTTPPort: port, MeshPort: port + 3, Args: nodeArgs,
+		Log: io.Discard})
 	t.Cleanup(func() { p.End(t) })
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +213,8 @@ func newIssue(t *testing.T, p *Processes) (company ledger.CompanyID, issue strin
 	var a answer
 	must(t, p, "POST", "/api/companies", map[string]any{"name": "Acme"}, &a)
 	company = ledger.CompanyID(a.ID)
-	must(t, p, "POST", "/api/companies/"+string(company)+"/issues", map[string]any{"title": "Talk here", "status": "todo"}, &a)
+	must(t, p, "POST", "/api/companies/"+string(company)+"/issues", map[string]any{"title": "Talk here",
+		"status": "todo"}, &a)
 	return company, a.ID
 }
 
@@ -232,7 +234,8 @@ func TestKilledNodesLoseNothing(t *testing.T) {
 		if err := p.Kill(leader); err != nil {
 			t.Fatal(err)
 		}
-		within(2*time.Minute).Until(t, "clients write after the leader's death", func() bool { return l.count() > before+100 })
+		within(2*time.Minute).Until(t, "clients write after the leader's death",
+			func() bool { return l.count() > before+100 })
 		if err := p.Start(t.Context(), leader); err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +250,8 @@ func TestKilledNodesLoseNothing(t *testing.T) {
 		if err := p.Kill(follower); err != nil {
 			t.Fatal(err)
 		}
-		within(2*time.Minute).Until(t, "clients write after a follower's death", func() bool { return l.count() > before+100 })
+		within(2*time.Minute).Until(t, "clients write after a follower's death",
+			func() bool { return l.count() > before+100 })
 		if err := p.Start(t.Context(), follower); err != nil {
 			t.Fatal(err)
 		}
@@ -264,8 +268,9 @@ func TestStoppedDaemonsChildDiesBeforeItsLockIsFree(t *testing.T) {
 	var agent, issue, run answer
 	must(t, p, "POST", "/api/companies/"+string(company)+"/agents", map[string]any{
 		"name": "Beater", "role": "engineer", "adapterType": "process",
-		"adapterConfig": map[string]any{"command": "/bin/sh", "args": []string{"-c", `f=$BEATS/$PAPERCLIP_RUN_ID; while :; do date +%s%N > $f.new; mv $f.new $f; sleep 0.05; done`},
-			"env": map[string]any{"BEATS": beats}},
+		"adapterConfig": map[string]any{"command": "/bin/sh",
+			"args": []string{"-c", `f=$BEATS/$PAPERCLIP_RUN_ID; while :; do date +%s%N > $f.new; mv $f.new $f; sleep 0.05; done`},
+			"env":  map[string]any{"BEATS": beats}},
 	}, &agent)
 	must(t, p, "POST", "/api/agents/"+agent.ID+"/heartbeat/invoke", map[string]any{}, &run)
 	lastBeat := func() time.Time {
@@ -278,10 +283,12 @@ func TestStoppedDaemonsChildDiesBeforeItsLockIsFree(t *testing.T) {
 	}
 	within(time.Minute).Until(t, "the child has beaten", func() bool { return !lastBeat().IsZero() })
 
-	must(t, p, "POST", "/api/companies/"+string(company)+"/issues", map[string]any{"title": "Held", "status": "todo"}, &issue)
+	must(t, p, "POST", "/api/companies/"+string(company)+"/issues", map[string]any{"title": "Held",
+		"status": "todo"}, &issue)
 	var key answer
 	must(t, p, "POST", "/api/agents/"+agent.ID+"/keys", map[string]any{"name": "test"}, &key)
-	must(t, p, "POST", "/api/issues/"+issue.ID+"/checkout", map[string]any{"agentId": agent.ID, "expectedStatuses": []string{"todo"}}, nil,
+	must(t, p, "POST", "/api/issues/"+issue.ID+"/checkout", map[string]any{"agentId": agent.ID,
+		"expectedStatuses": []string{"todo"}}, nil,
 		"Authorization", "Bearer "+key.Token, "X-Paperclip-Run-Id", run.ID)
 
 	var row struct{ NodeID, Status, ErrorCode string }
@@ -357,7 +364,8 @@ func TestStalledDiskLosesLeadership(t *testing.T) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		_, err := n.Call(ctx, "POST", "/api/companies/"+string(company)+"/goals", map[string]any{"title": fmt.Sprint("goal ", i)}, nil)
+		_, err := n.Call(ctx, "POST", "/api/companies/"+string(company)+"/goals",
+			map[string]any{"title": fmt.Sprint("goal ", i)}, nil)
 		cancel()
 		if err == nil {
 			break
@@ -373,7 +381,8 @@ func TestStalledDiskLosesLeadership(t *testing.T) {
 // A second process on the same data directory is refused with a clear message.
 func TestSecondProcessIsRefused(t *testing.T) {
 	p := processes(t)
-	out, err := exec.Command(selvage, "up", "--dir", p.Nodes[0].Dir, "--http", "127.0.0.1:0", "--mesh", "127.0.0.1:0").CombinedOutput()
+	out, err := exec.Command(selvage, "up", "--dir", p.Nodes[0].Dir, "--http", "127.0.0.1:0", "--mesh", "127.0.0.1:0").
+		CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Fatalf("a second process ended with %v, want exit status 1\n%s", err, out)
@@ -398,7 +407,8 @@ func TestAllNodesMoveWhileDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	// They know only the ports of before; the operator tells one seed.
-	if _, err := Up(t.Context(), Options{Dir: p.dir, Bin: selvage, N: 3, Args: []string{"--seed", p.Nodes[0].Mesh}, Log: io.Discard}); err != nil {
+	if _, err := Up(t.Context(), Options{Dir: p.dir, Bin: selvage, N: 3, Args: []string{"--seed", p.Nodes[0].Mesh},
+		Log: io.Discard}); err != nil {
 		t.Fatal(err)
 	}
 	q, err := Load(p.dir)
@@ -431,7 +441,8 @@ func TestPartitionedMinorityAcceptsNothing(t *testing.T) {
 	}
 	must(t, &majority, "POST", "/api/companies/"+string(company)+"/goals", map[string]any{"title": "majority"}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	status, err := minority.Call(ctx, "POST", "/api/companies/"+string(company)+"/goals", map[string]any{"title": "minority"}, nil)
+	status, err := minority.Call(ctx, "POST", "/api/companies/"+string(company)+"/goals",
+		map[string]any{"title": "minority"}, nil)
 	cancel()
 	if err == nil {
 		t.Error("the cut-off leader acknowledged a write")
@@ -483,7 +494,8 @@ func TestFullDiskRefusesWritesAndRecovers(t *testing.T) {
 	write := func() (int, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		return p.Nodes[0].Call(ctx, "POST", "/api/companies/"+string(company)+"/goals", map[string]any{"title": fmt.Sprint("goal ", time.Now())}, nil)
+		return p.Nodes[0].Call(ctx, "POST", "/api/companies/"+string(company)+"/goals",
+			map[string]any{"title": fmt.Sprint("goal ", time.Now())}, nil)
 	}
 	var status int
 	within(time.Minute).Until(t, "a refusal names the disk", func() bool {
@@ -491,7 +503,8 @@ func TestFullDiskRefusesWritesAndRecovers(t *testing.T) {
 		return status == http.StatusServiceUnavailable && strings.Contains(err.Error(), "isk")
 	})
 	var row answer
-	if _, err := p.Nodes[0].Call(t.Context(), "GET", "/api/issues/"+issue, nil, &row, "X-Selvage-Read", "default"); err != nil || row.ID != issue {
+	if _, err := p.Nodes[0].Call(t.Context(), "GET", "/api/issues/"+issue, nil, &row, "X-Selvage-Read",
+		"default"); err != nil || row.ID != issue {
 		t.Errorf("a read on a full disk gives %+v, %v", row, err)
 	}
 	if err := os.Remove(fill); err != nil {

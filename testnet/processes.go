@@ -371,7 +371,8 @@ func (p *Processes) token(ctx context.Context) (string, error) {
 		var answer struct {
 			Token string `json:"token"`
 		}
-		if _, err = call(ctx, http.MethodPost, n.HTTP+"/api/v1/mesh/tokens", map[string]any{"uses": 1, "ttlSeconds": 600}, &answer); err == nil {
+		if _, err = call(ctx, http.MethodPost, n.HTTP+"/api/v1/mesh/tokens", map[string]any{"uses": 1, "ttlSeconds": 600},
+			&answer); err == nil {
 			return answer.Token, nil
 		}
 	}

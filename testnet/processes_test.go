@@ -38,7 +38,8 @@ func TestProcessesOfAMesh(t *testing.T) {
 	}
 	company, _ := newIssue(t, p)
 	var agent answer
-	must(t, p, "POST", "/api/companies/"+string(company)+"/agents", map[string]any{"name": "Sleeper", "role": "engineer", "adapterType": "process",
+	must(t, p, "POST", "/api/companies/"+string(company)+"/agents", map[string]any{"name": "Sleeper", "role": "engineer",
+		"adapterType":   "process",
 		"adapterConfig": map[string]any{"command": "sleep", "args": []string{"600"}}}, &agent)
 	var run answer
 	must(t, p, "POST", "/api/agents/"+agent.ID+"/heartbeat/invoke", map[string]any{}, &run)
@@ -59,7 +60,8 @@ func TestProcessesOfAMesh(t *testing.T) {
 		return now.Status == "cancelled"
 	})
 
-	must(t, p, "PUT", "/api/v1/declared-processes/sleeper", map[string]any{"command": []string{"sleep", "600"}, "replicas": 1}, nil)
+	must(t, p, "PUT", "/api/v1/declared-processes/sleeper", map[string]any{"command": []string{"sleep", "600"},
+		"replicas": 1}, nil)
 	var home psRow
 	kit.Wait{Most: time.Minute, Every: 100 * time.Millisecond}.Until(t, "the replica runs", func() bool {
 		for _, r := range live(t, p) {

@@ -28,8 +28,9 @@ func TestAStarvedMeshLosesNothing(t *testing.T) {
 	ids := make([]string, runs)
 	for i := range ids {
 		var a, r answer
-		must(t, p, "POST", "/api/companies/"+string(company)+"/agents", map[string]any{"name": fmt.Sprint("Hungry ", i), "adapterType": "process", "adapterConfig": map[string]any{
-			"command": "/bin/sh", "args": []string{"-c", "while :; do :; done"}, "timeoutSec": 7200}}, &a)
+		must(t, p, "POST", "/api/companies/"+string(company)+"/agents", map[string]any{"name": fmt.Sprint("Hungry ", i),
+			"adapterType": "process", "adapterConfig": map[string]any{
+				"command": "/bin/sh", "args": []string{"-c", "while :; do :; done"}, "timeoutSec": 7200}}, &a)
 		must(t, p, "POST", "/api/agents/"+a.ID+"/heartbeat/invoke", map[string]any{}, &r)
 		ids[i] = r.ID
 	}

@@ -239,7 +239,8 @@ func (t *Transport) greetOn(ctx context.Context, conn *quic.Conn) (*Member, erro
 		return nil, refuse(BadHandshake, "the nonce is not the one that was committed to")
 	}
 	return &Member{
-		Mesh: who.mesh, Node: identity.NodeIDOf(who.cert.Node), Genesis: commit[32:], admissions: who.admissions, key: who.cert.Node,
+		Mesh: who.mesh, Node: identity.NodeIDOf(who.cert.Node), Genesis: commit[32:], admissions: who.admissions,
+		key:  who.cert.Node,
 		Code: identity.JoinCode(rec.binding, t.cfg.Keys.Public(), who.cert.Node, mine, [32]byte(theirs)),
 		t:    t, conn: conn, ctl: s,
 	}, nil

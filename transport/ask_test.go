@@ -71,7 +71,8 @@ func TestAsk(t *testing.T) {
 		<-waits
 		q := <-got
 		if q.Code != m.Code || !q.From.Node.Equal(kb.Public()) || string(q.Request) != "let me in" {
-			t.Errorf("asked %q with code %s by %s; the node shows %s", q.Request, q.Code, identity.NodeIDOf(q.From.Node).Short(), m.Code)
+			t.Errorf("asked %q with code %s by %s; the node shows %s", q.Request, q.Code, identity.NodeIDOf(q.From.Node).
+				Short(), m.Code)
 		}
 		soon.Until(t, "whoever waits holds no place among handshakes", func() bool { return a.Stats().Handshakes == 0 })
 		select {

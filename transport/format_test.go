@@ -60,7 +60,8 @@ func shakes(t *testing.T, aes bool, h hello, psk []byte) (a, b *records, story s
 	}
 	done := make(chan result, 1)
 	go func() {
-		who, h, rec, err := sb.respond(tape{cb, "<", &out}, func(string) []byte { return psk }, func(hello, party) error { return nil })
+		who, h, rec, err := sb.respond(tape{cb, "<", &out}, func(string) []byte { return psk },
+			func(hello, party) error { return nil })
 		done <- result{who, h, rec, err}
 	}()
 	who, a, err := sa.initiate(tape{ca, ">", &out}, func(party) error { return nil })
@@ -68,7 +69,8 @@ func shakes(t *testing.T, aes bool, h hello, psk []byte) (a, b *records, story s
 	if err != nil || r.err != nil {
 		t.Fatal(err, r.err)
 	}
-	if !who.cert.Node.Equal(kb.Public()) || who.mesh != testMesh || len(who.admissions) != 1 || !r.who.cert.Node.Equal(ka.Public()) || r.h != h {
+	if !who.cert.Node.Equal(kb.Public()) || who.mesh != testMesh || len(who.admissions) != 1 ||
+		!r.who.cert.Node.Equal(ka.Public()) || r.h != h {
 		t.Errorf("the sides know each other as %v and %v, %v", who, r.who, r.h)
 	}
 	return a, r.rec, out.String()
@@ -199,8 +201,10 @@ func FuzzParty(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(encodeParty(testMesh, 1, kb.Certificate(identity.ForNoise), identity.EncodeAdmissions([]identity.Admission{admission})))
-	f.Add(encodeParty(testMesh, 7, kb.Certificate(identity.ForNoise), identity.EncodeAdmissions([]identity.Admission{admission})))
+	f.Add(encodeParty(testMesh, 1, kb.Certificate(identity.ForNoise),
+		identity.EncodeAdmissions([]identity.Admission{admission})))
+	f.Add(encodeParty(testMesh, 7, kb.Certificate(identity.ForNoise),
+		identity.EncodeAdmissions([]identity.Admission{admission})))
 	f.Add(encodeParty("", 1, ka.Certificate(identity.ForNoise), nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := decodeParty(b)
@@ -222,7 +226,8 @@ func FuzzRespond(f *testing.F) {
 			io.Reader
 			io.Writer
 		}{bytes.NewReader(b), io.Discard}
-		if _, _, _, err := s.respond(rw, func(string) []byte { return unknownPSK() }, func(hello, party) error { return nil }); err == nil {
+		if _, _, _, err := s.respond(rw, func(string) []byte { return unknownPSK() },
+			func(hello, party) error { return nil }); err == nil {
 			t.Errorf("%x passed for a handshake", b)
 		}
 	})

@@ -203,7 +203,8 @@ func (s shake) initiate(rw io.ReadWriter, check func(party) error) (party, *reco
 }
 
 // respond runs the other side. pskOf is asked for the key of a join token.
-func (s shake) respond(rw io.ReadWriter, pskOf func(tokenID string) []byte, check func(hello, party) error) (party, hello, *records, error) {
+func (s shake) respond(rw io.ReadWriter, pskOf func(tokenID string) []byte, check func(hello, party) error) (party,
+	hello, *records, error) {
 	fail := func(err error) (party, hello, *records, error) { return party{}, hello{}, nil, err }
 	h, err := readMessage(rw)
 	if err != nil {

@@ -108,7 +108,8 @@ func TestGarbageHandshakes(t *testing.T) {
 			t.Log(name)
 			wantRefused(t, byPeer(context.Cause(conn.Context())), c.why)
 		}
-		if got := a.Stats(); got.Refused["malformed"] != 9 || got.Refused["bad_handshake"] != 2 || got.Refused["too_slow"] != 1 || got.Handshakes != 0 {
+		if got := a.Stats(); got.Refused["malformed"] != 9 || got.Refused["bad_handshake"] != 2 ||
+			got.Refused["too_slow"] != 1 || got.Handshakes != 0 {
 			t.Errorf("counted %v, %d handshakes left", got.Refused, got.Handshakes)
 		}
 		conn, _ := raw(t, e, addrOf(a)) // opens no stream at all

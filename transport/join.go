@@ -35,7 +35,8 @@ const maxJoinNo = 512
 //
 // Errors are joined; a [RefusedError] with reason BadHandshake means that the
 // member does not know the token, with JoinRefused that it said no, and why.
-func (t *Transport) Join(ctx context.Context, addrs []netip.AddrPort, token identity.JoinToken, request []byte) ([]byte, error) {
+func (t *Transport) Join(ctx context.Context, addrs []netip.AddrPort, token identity.JoinToken,
+	request []byte) ([]byte, error) {
 	if len(request) > maxJoinRequest {
 		return nil, fmt.Errorf("join: %w: %d bytes", ErrFrameTooLarge, len(request))
 	}
@@ -56,7 +57,8 @@ func (t *Transport) Join(ctx context.Context, addrs []netip.AddrPort, token iden
 	return nil, fmt.Errorf("join: %w", errors.Join(problems...))
 }
 
-func (t *Transport) joinAt(ctx context.Context, addr netip.AddrPort, token identity.JoinToken, request []byte) ([]byte, error) {
+func (t *Transport) joinAt(ctx context.Context, addr netip.AddrPort, token identity.JoinToken,
+	request []byte) ([]byte, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, 2*t.cfg.HandshakeTimeout)
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()
@@ -70,7 +72,8 @@ func (t *Transport) joinAt(ctx context.Context, addr netip.AddrPort, token ident
 	return reply, err
 }
 
-func (t *Transport) joinOn(ctx context.Context, conn *quic.Conn, token identity.JoinToken, request []byte) ([]byte, error) {
+func (t *Transport) joinOn(ctx context.Context, conn *quic.Conn, token identity.JoinToken,
+	request []byte) ([]byte, error) {
 	s, err := conn.OpenStreamSync(ctx)
 	if err != nil {
 		return nil, byPeer(err)
@@ -132,7 +135,8 @@ func (t *Transport) pskOf(tokenID string) []byte {
 
 // serveJoin answers one join request on a connection that a token
 // authenticated, and waits for the dialler to close it.
-func (t *Transport) serveJoin(conn *quic.Conn, ctl *quic.Stream, rec *records, from identity.Certificate, tokenID string) error {
+func (t *Transport) serveJoin(conn *quic.Conn, ctl *quic.Stream, rec *records, from identity.Certificate,
+	tokenID string) error {
 	if t.cfg.OnJoin == nil || t.cfg.Mesh() == "" {
 		return refuse(NotAllowed, "joins are not taken here")
 	}

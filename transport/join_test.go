@@ -59,7 +59,8 @@ func TestJoin(t *testing.T) {
 		if _, err := b.Join(t.Context(), nil, token, nil); !errors.Is(err, ErrNoAddress) {
 			t.Errorf("join without seeds: %v", err)
 		}
-		if _, err := b.Join(t.Context(), []netip.AddrPort{addrOf(a)}, token, make([]byte, maxJoinRequest+1)); !errors.Is(err, ErrFrameTooLarge) {
+		if _, err := b.Join(t.Context(), []netip.AddrPort{addrOf(a)}, token, make([]byte, maxJoinRequest+1)); !errors.Is(err,
+			ErrFrameTooLarge) {
 			t.Errorf("join with a large request: %v", err)
 		}
 		soon.Until(t, "no handshake is left over", func() bool { return a.Stats().Handshakes == 0 })
@@ -87,7 +88,8 @@ func TestJoinRefused(t *testing.T) {
 		for name, c := range map[string]struct {
 			token identity.JoinToken
 			why   Reason
-		}{"wrong key": {wrongKey, BadHandshake}, "unknown token": {unknown, BadHandshake}, "other mesh": {elsewhere, WrongMesh}} {
+		}{"wrong key": {wrongKey, BadHandshake}, "unknown token": {unknown, BadHandshake},
+			"other mesh": {elsewhere, WrongMesh}} {
 			_, err := b.Join(t.Context(), []netip.AddrPort{addrOf(a)}, c.token, []byte("x"))
 			t.Log(name, err)
 			wantRefused(t, err, c.why)

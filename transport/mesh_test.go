@@ -131,7 +131,8 @@ func inBubble(t *testing.T, f func(t *testing.T, w world)) {
 		f(t, world{bubble: true, socket: func() net.PacketConn {
 			port++
 			one := &simnet.Simnet{Router: sim.Router}
-			c := one.NewEndpoint(&net.UDPAddr{IP: net.IP{10, 0, 0, 1}, Port: port}, simnet.NodeBiDiLinkSettings{Latency: 5 * time.Millisecond})
+			c := one.NewEndpoint(&net.UDPAddr{IP: net.IP{10, 0, 0, 1}, Port: port},
+				simnet.NodeBiDiLinkSettings{Latency: 5 * time.Millisecond})
 			one.Start()
 			t.Cleanup(func() { c.Close(); one.Close() })
 			return c

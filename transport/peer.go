@@ -122,7 +122,8 @@ func (t *Transport) judgeEpoch(from, known identity.NodeID, epoch uint64) error 
 }
 
 // newPeer makes the peer of an authenticated connection.
-func (t *Transport) newPeer(conn *quic.Conn, ctl *quic.Stream, rec *records, id identity.NodeID, byCert, outgoing bool) *peer {
+func (t *Transport) newPeer(conn *quic.Conn, ctl *quic.Stream, rec *records, id identity.NodeID, byCert,
+	outgoing bool) *peer {
 	p := &peer{t: t, id: id, conn: conn, rec: rec, signs: &signs{epoch: time.Now()}, outgoing: outgoing, since: time.Now()}
 	p.byCert.Store(byCert)
 	p.signs.heard()
@@ -291,7 +292,8 @@ func (t *Transport) Peers() []Peer {
 	var out []Peer
 	for _, ps := range t.peers {
 		for _, p := range ps {
-			out = append(out, Peer{p.id, addrPort(p.conn.RemoteAddr()), p.since, int(p.streams.Load()), p.outgoing, p.byCert.Load()})
+			out = append(out, Peer{p.id, addrPort(p.conn.RemoteAddr()), p.since, int(p.streams.Load()), p.outgoing,
+				p.byCert.Load()})
 		}
 	}
 	return out

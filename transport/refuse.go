@@ -34,7 +34,8 @@ const (
 )
 
 var reasonNames = [numReasons]string{"closing", "malformed", "bad_handshake", "bad_identity", "unknown", "revoked",
-	"wrong_mesh", "wrong_peer", "busy", "not_allowed", "unknown_kind", "too_slow", "superseded", "no_tls", "join_refused", "other_epoch"}
+	"wrong_mesh", "wrong_peer", "busy", "not_allowed", "unknown_kind", "too_slow", "superseded", "no_tls", "join_refused",
+	"other_epoch"}
 
 func (r Reason) String() string {
 	if r < numReasons {

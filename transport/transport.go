@@ -302,7 +302,8 @@ func (t *Transport) register(p *peer) error {
 	p.serial = t.serial
 	t.peers[p.id] = append(older, p)
 	t.conns++
-	t.cfg.Logger.Debug("peer connected", "peer", p.id.Short(), "addr", p.conn.RemoteAddr().String(), "outgoing", p.outgoing, "limited", p.byCert.Load())
+	t.cfg.Logger.Debug("peer connected", "peer", p.id.Short(), "addr", p.conn.RemoteAddr().String(), "outgoing",
+		p.outgoing, "limited", p.byCert.Load())
 	c := t.contact(p.id)
 	c.reached(addrPort(p.conn.RemoteAddr()))
 	spare := len(older) - maxConnsPerPeer + 1

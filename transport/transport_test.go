@@ -330,7 +330,8 @@ func TestOtherEpoch(t *testing.T) {
 			epoch       uint64
 		}
 		news := make(chan heard, 16)
-		ca, cb, cc := testConfig(w.socket(), ka, newRoster(ka, kb)), testConfig(w.socket(), kb, newRoster(ka, kb, kc)), testConfig(w.socket(), kc, newRoster(ka, kb, kc))
+		ca, cb, cc := testConfig(w.socket(), ka, newRoster(ka, kb)), testConfig(w.socket(), kb, newRoster(ka, kb, kc)),
+			testConfig(w.socket(), kc, newRoster(ka, kb, kc))
 		ca.OnEpoch = func(from, known identity.NodeID, epoch uint64) { news <- heard{from, known, epoch} }
 		later := func() uint64 { return 2 }
 		cb.Epoch, cc.Epoch = later, later
@@ -446,7 +447,8 @@ func TestControlFrames(t *testing.T) {
 			if i < len(sizes) {
 				size = sizes[i]
 			}
-			if err := a.Send(t.Context(), kb.ID(), byte(i%int(MaxControlType+1)), bytes.Repeat([]byte{byte(i)}, size)); err != nil {
+			if err := a.Send(t.Context(), kb.ID(), byte(i%int(MaxControlType+1)),
+				bytes.Repeat([]byte{byte(i)}, size)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -456,7 +458,8 @@ func TestControlFrames(t *testing.T) {
 				size = sizes[i]
 			}
 			f := <-got
-			if f.from != ka.ID() || f.typ != byte(i%int(MaxControlType+1)) || !bytes.Equal(f.b, bytes.Repeat([]byte{byte(i)}, size)) {
+			if f.from != ka.ID() || f.typ != byte(i%int(MaxControlType+1)) ||
+				!bytes.Equal(f.b, bytes.Repeat([]byte{byte(i)}, size)) {
 				t.Fatalf("frame %d is from %s, type %d, %d bytes", i, f.from.Short(), f.typ, len(f.b))
 			}
 		}
@@ -500,7 +503,10 @@ func TestStreamLimit(t *testing.T) {
 		for _, c := range held {
 			c.Close()
 		}
-		soon.Until(t, "streams are counted down", func() bool { return a.Peers()[0].Streams == 0 && b.Peers()[0].Streams == 0 })
+		soon.Until(t, "streams are counted down", func() bool {
+			return a.Peers()[0].Streams == 0 &&
+				b.Peers()[0].Streams == 0
+		})
 	})
 }
 
@@ -676,7 +682,8 @@ func TestGossip(t *testing.T) {
 				return false
 			}
 		})
-		for name, bad := range map[string][]byte{"empty": nil, "long": make([]byte, MaxGossipPacket+1), "like QUIC": {0x40}, "label": {244}} {
+		for name, bad := range map[string][]byte{"empty": nil, "long": make([]byte, MaxGossipPacket+1), "like QUIC": {0x40},
+			"label": {244}} {
 			if _, err := a.Gossip().WriteTo(bad, addrOf(b).String()); !errors.Is(err, ErrGossipPacket) {
 				t.Errorf("%s packet: %v", name, err)
 			}

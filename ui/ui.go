@@ -189,8 +189,10 @@ func (h *handler) answerBeat(w http.ResponseWriter) {
 // guard sets what the page may do: run scripts, styles and fonts of this node alone, ask this
 // node and the other nodes of the mesh, and be in nobody's frame. There is no inline script or style.
 func (h *handler) guard(head http.Header, r *http.Request) {
-	head.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data: blob:; "+
-		"connect-src "+strings.Join(h.reached(r), " ")+"; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
+	head.Set("Content-Security-Policy",
+		"default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data: blob:; "+
+			"connect-src "+strings.Join(h.reached(r),
+			" ")+"; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("X-Frame-Options", "DENY")
 	head.Set("Referrer-Policy", "same-origin")
@@ -218,7 +220,8 @@ func (h *handler) reached(r *http.Request) []string {
 			break
 		}
 		u, err := url.Parse(peer)
-		if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && !strings.ContainsAny(u.Host, " ;,'*") {
+		if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" &&
+			!strings.ContainsAny(u.Host, " ;,'*") {
 			to = append(to, u.Scheme+"://"+u.Host)
 		}
 	}

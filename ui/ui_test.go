@@ -24,7 +24,8 @@ func TestThePagesAreBuiltFromTheirSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.TrimSpace(string(got)) != want {
-		t.Errorf("ui/dist was built from other sources (%s) than ui/web has (%s): run make ui", strings.TrimSpace(string(got)), want)
+		t.Errorf("ui/dist was built from other sources (%s) than ui/web has (%s): run make ui",
+			strings.TrimSpace(string(got)), want)
 	}
 }
 
@@ -57,7 +58,10 @@ func text(t *testing.T, r *http.Response) string {
 // Each address of the page answers the index, with a policy that lets nothing in from
 // elsewhere, no inline script or style, and no frame around it.
 func TestEveryAddressIsThePage(t *testing.T) {
-	get := served(t, Config{Mesh: "m", Name: "n1", Peers: func() []string { return []string{"https://10.0.0.2:3100/x", "ftp://a", "https://b;script-src *"} }})
+	get := served(t, Config{Mesh: "m", Name: "n1", Peers: func() []string {
+		return []string{"https://10.0.0.2:3100/x",
+			"ftp://a", "https://b;script-src *"}
+	}})
 	for _, at := range []string{"/", "/ACM/issues/ACM-7", "/mesh/nodes", "/index.html", "/assets/../secret", "/SOURCES"} {
 		res := get(at)
 		page := text(t, res)
@@ -65,7 +69,8 @@ func TestEveryAddressIsThePage(t *testing.T) {
 			t.Errorf("%s: %d %.80s", at, res.StatusCode, page)
 		}
 		policy := res.Header.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "frame-ancestors 'none'", "connect-src 'self' https://10.0.0.2:3100;"} {
+		for _, want := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';",
+			"frame-ancestors 'none'", "connect-src 'self' https://10.0.0.2:3100;"} {
 			if !strings.Contains(policy, want) {
 				t.Errorf("%s: the policy %q lacks %s", at, policy, want)
 			}
@@ -80,7 +85,8 @@ func TestEveryAddressIsThePage(t *testing.T) {
 			t.Errorf("%s: inline %q", at, inline)
 		}
 	}
-	if p := served(t, Config{})("http://127.0.0.1:3100/").Header.Get("Content-Security-Policy"); !strings.Contains(p, "http://127.0.0.1:*") {
+	if p := served(t, Config{})("http://127.0.0.1:3100/").Header.Get("Content-Security-Policy"); !strings.Contains(p,
+		"http://127.0.0.1:*") {
 		t.Errorf("a page of this machine may not look for its other nodes: %q", p)
 	}
 }
@@ -107,7 +113,8 @@ func TestAssetsArePackedAndImmutable(t *testing.T) {
 		if want == "gzip" && len(text(t, plain)) <= len(text(t, packed)) {
 			t.Errorf("%s is not smaller when packed", name)
 		}
-		if again := get(name, "If-None-Match", packed.Header.Get("ETag"), "Accept-Encoding", "gzip"); again.StatusCode != http.StatusNotModified {
+		if again := get(name, "If-None-Match", packed.Header.Get("ETag"), "Accept-Encoding",
+			"gzip"); again.StatusCode != http.StatusNotModified {
 			t.Errorf("%s: %d for who has it", name, again.StatusCode)
 		}
 	}
@@ -127,7 +134,8 @@ func TestTheBeatTellsTheMeshByADigest(t *testing.T) {
 	get := served(t, Config{Mesh: "a8baafca", Name: "n1", Ready: func() bool { return ready }})
 	res := get("/board.json")
 	body := text(t, res)
-	if res.StatusCode != 200 || res.Header.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(body, `"name":"n1"`) || strings.Contains(body, "a8baafca") {
+	if res.StatusCode != 200 || res.Header.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(body,
+		`"name":"n1"`) || strings.Contains(body, "a8baafca") {
 		t.Errorf("%d %v %s", res.StatusCode, res.Header, body)
 	}
 	if other := text(t, served(t, Config{Mesh: "other", Name: "n1"})("/board.json")); other == body {

@@ -76,7 +76,8 @@ func New(cfg Config) *Adapter {
 	}
 	dialer := &net.Dialer{Timeout: callTimeout, Control: webcall.Guard(cfg.Private)}
 	return &Adapter{cfg: cfg, client: &http.Client{
-		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: callTimeout, MaxResponseHeaderBytes: 64 << 10},
+		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: callTimeout,
+			MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // the target of a redirect was not configured
 		},
@@ -140,7 +141,8 @@ type run struct {
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) (out company.Outcome) {
 	r := &run{a: a, inv: inv}
 	if err := json.Unmarshal(inv.Config, &r.conf); err != nil {
-		return company.Outcome{Status: entity.RunFailed, ErrorCode: "adapter_failed", Error: "The agent's adapterConfig is malformed"}
+		return company.Outcome{Status: entity.RunFailed, ErrorCode: "adapter_failed",
+			Error: "The agent's adapterConfig is malformed"}
 	}
 	whole := ctx
 	ctx, stop := context.WithCancelCause(ctx)
@@ -155,7 +157,8 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) (out compa
 	}
 	var err error
 	if r.token, err = a.cfg.Token(inv.Run); err != nil {
-		return company.Outcome{Status: entity.RunFailed, ErrorCode: "adapter_failed", Error: "A2A adapter: no token could be made for the run"}
+		return company.Outcome{Status: entity.RunFailed, ErrorCode: "adapter_failed",
+			Error: "A2A adapter: no token could be made for the run"}
 	}
 	r.red = secret.NewRedactor(append(append([]string{r.token}, inv.Secrets...), r.conf.secrets()...))
 	t, err := r.work(ctx)
@@ -177,15 +180,18 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) (out compa
 		out.Status, out.ErrorCode, stopReason = entity.RunTimedOut, "timeout", "timeout"
 		out.Error = fmt.Sprintf("Timed out after %v", limit)
 	case errors.Is(cause, lost), whole.Err() != nil:
-		out.Status, out.ErrorCode, out.Error, stopReason = entity.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
+		out.Status, out.ErrorCode, out.Error, stopReason = entity.RunInterrupted, "node_lost", "The node stopped the run",
+			"interrupted"
 	default:
-		out.Status, out.ErrorCode, out.Error, stopReason = entity.RunFailed, "adapter_failed", r.red.Clean(err.Error()), "adapter_failed"
+		out.Status, out.ErrorCode, out.Error, stopReason = entity.RunFailed, "adapter_failed", r.red.Clean(err.Error()),
+			"adapter_failed"
 	}
 	if t.ID != "" {
 		out.SessionID = t.ID
 		out.SessionParams, _ = json.Marshal(session{t.ID, t.Context, t.Status.State}) // strings can be encoded
 	}
-	out.Result, _ = json.Marshal(map[string]any{"stopReason": stopReason, "taskId": t.ID, "taskState": t.Status.State, "result": text[:min(len(text), 4000)]}) // likewise
+	out.Result, _ = json.Marshal(map[string]any{"stopReason": stopReason, "taskId": t.ID, "taskState": t.Status.State,
+		"result": text[:min(len(text), 4000)]}) // likewise
 	return out
 }
 
@@ -238,7 +244,8 @@ func (r *run) send(ctx context.Context, i issue) (task, error) {
 	if text == "" {
 		text = i.Title + "\n\n" + i.Description
 		if r.conf.Message != "" {
-			text = strings.NewReplacer("{{issue.title}}", i.Title, "{{issue.description}}", i.Description, "{{issue.identifier}}", i.Identifier).Replace(r.inv.Fill().Replace(r.conf.Message))
+			text = strings.NewReplacer("{{issue.title}}", i.Title, "{{issue.description}}", i.Description,
+				"{{issue.identifier}}", i.Identifier).Replace(r.inv.Fill().Replace(r.conf.Message))
 		}
 	}
 	text = strings.TrimSpace(text)

@@ -69,12 +69,18 @@ func outside(t *testing.T, answer func(method string, params map[string]any) str
 	return s
 }
 
-func invoke(t *testing.T, b *board, config string, resume *entity.TaskSession, private ...netip.Prefix) company.Outcome {
+func invoke(t *testing.T, b *board, config string, resume *entity.TaskSession,
+	private ...netip.Prefix) company.Outcome {
 	t.Helper()
-	a := New(Config{API: func() http.Handler { return b }, Token: func(entity.Run) (string, error) { return "run-token", nil }, Private: private})
+	a := New(Config{API: func() http.Handler { return b }, Token: func(entity.Run) (string, error) {
+		return "run-token",
+			nil
+	}, Private: private})
 	return a.Invoke(t.Context(), company.Invocation{Config: []byte(config), Wake: []byte(`{}`), Resume: resume,
-		Run: entity.Run{ID: "run-1", Company: "c-1", Agent: "agent-1", AdapterType: "a2a", Context: entity.RunContext{IssueID: "i-1"}},
-		Log: func(string, string) {}, Report: func(company.Report) {}, Authority: func() time.Duration { return shim.BootTime() + time.Hour }})
+		Run: entity.Run{ID: "run-1", Company: "c-1", Agent: "agent-1", AdapterType: "a2a",
+			Context: entity.RunContext{IssueID: "i-1"}},
+		Log: func(string, string) {}, Report: func(company.Report) {},
+		Authority: func() time.Duration { return shim.BootTime() + time.Hour }})
 }
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
@@ -95,7 +101,8 @@ func TestATaskOutsideIsDone(t *testing.T) {
 	})
 	b := &board{}
 	o := invoke(t, b, fmt.Sprintf(`{"url":%q,"token":"a-token-canary"}`, s.URL), nil, loopback)
-	if o.Status != entity.RunSucceeded || b.status != "done" || b.comment != "It is welded, ***REDACTED***" || b.files != 1 {
+	if o.Status != entity.RunSucceeded || b.status != "done" || b.comment != "It is welded, ***REDACTED***" ||
+		b.files != 1 {
 		t.Errorf("%+v; the issue is %s with %q and %d files", o, b.status, b.comment, b.files)
 	}
 	if !strings.Contains(got, `"text":"Weld\n\nthe arm"`) || !strings.Contains(got, `"role":"ROLE_USER"`) {
@@ -123,7 +130,8 @@ func TestAQuestionIsAnsweredOnTheSameTask(t *testing.T) {
 	}
 	o = invoke(t, b, config, &entity.TaskSession{Params: o.SessionParams}, loopback)
 	text := fmt.Sprint(last["parts"])
-	if o.Status != entity.RunSucceeded || b.status != "done" || b.comment != "The left one is welded" || last["taskId"] != "t-1" || !strings.Contains(text, "The left one") || strings.Contains(text, "old") {
+	if o.Status != entity.RunSucceeded || b.status != "done" || b.comment != "The left one is welded" ||
+		last["taskId"] != "t-1" || !strings.Contains(text, "The left one") || strings.Contains(text, "old") {
 		t.Errorf("%+v; the issue is %s with %q; sent %v", o, b.status, b.comment, last)
 	}
 }
@@ -141,16 +149,23 @@ func TestBadAgentsOutside(t *testing.T) {
 	fails := outside(t, func(string, map[string]any) string {
 		return `"result":{"task":{"id":"t-1","status":{"state":"TASK_STATE_FAILED","message":{"parts":[{"text":"no weld, a-token-canary"}]}}}}`
 	})
-	refuses := outside(t, func(string, map[string]any) string { return `"error":{"code":-32602,"message":"tenant: unknown"}` })
-	for url, want := range map[string]string{elsewhere.URL: "is not where the card is", old.URL: "no interface of version 1.0", fails.URL: "the task is failed: no weld, ***REDACTED***",
-		refuses.URL: "-32602: tenant: unknown", "ftp://x": "not http(s)", elsewhere.URL + "/x.json?": "is not where the card is"} {
+	refuses := outside(t, func(string,
+		map[string]any) string {
+		return `"error":{"code":-32602,"message":"tenant: unknown"}`
+	})
+	for url, want := range map[string]string{elsewhere.URL: "is not where the card is",
+		old.URL: "no interface of version 1.0", fails.URL: "the task is failed: no weld, ***REDACTED***",
+		refuses.URL: "-32602: tenant: unknown", "ftp://x": "not http(s)", elsewhere.URL +
+			"/x.json?": "is not where the card is"} {
 		b := &board{}
 		o := invoke(t, b, fmt.Sprintf(`{"url":%q,"token":"a-token-canary"}`, url), nil, loopback)
-		if o.Status != entity.RunFailed || !strings.Contains(o.Error, want) || strings.Contains(o.Error, "canary") || b.status != "" {
+		if o.Status != entity.RunFailed || !strings.Contains(o.Error, want) || strings.Contains(o.Error, "canary") ||
+			b.status != "" {
 			t.Errorf("%s: %s %q, the issue is %q; want %q", url, o.Status, o.Error, b.status, want)
 		}
 	}
-	if o := invoke(t, &board{}, fmt.Sprintf(`{"url":%q}`, fails.URL), nil); !strings.Contains(o.Error, "private or reserved") {
+	if o := invoke(t, &board{}, fmt.Sprintf(`{"url":%q}`, fails.URL), nil); !strings.Contains(o.Error,
+		"private or reserved") {
 		t.Errorf("a private address: %+v", o)
 	}
 }

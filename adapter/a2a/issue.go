@@ -53,7 +53,8 @@ func (r *run) take(ctx context.Context, id string) (i issue, err error) {
 	if err := r.api(ctx, http.MethodGet, "/api/issues/"+id, "", nil, &i); err != nil || i.over() {
 		return i, err
 	}
-	body, _ := json.Marshal(map[string]any{"agentId": r.inv.Run.Agent, "expectedStatuses": []string{"todo", "backlog", "blocked", "in_review", "in_progress"}}) // never fails
+	body, _ := json.Marshal(map[string]any{"agentId": r.inv.Run.Agent, "expectedStatuses": []string{"todo", "backlog",
+		"blocked", "in_review", "in_progress"}}) // never fails
 	return i, r.api(ctx, http.MethodPost, "/api/issues/"+id+"/checkout", "application/json", body, nil)
 }
 
@@ -127,5 +128,6 @@ func (r *run) attachOne(ctx context.Context, i issue, a artifact, p part) error 
 	if err != nil {
 		return err
 	}
-	return r.api(ctx, http.MethodPost, "/api/companies/"+i.CompanyID+"/issues/"+i.ID+"/attachments", form.FormDataContentType(), b.Bytes(), nil)
+	return r.api(ctx, http.MethodPost, "/api/companies/"+i.CompanyID+"/issues/"+i.ID+"/attachments",
+		form.FormDataContentType(), b.Bytes(), nil)
 }

@@ -136,7 +136,8 @@ func (r *run) connect(ctx context.Context) error {
 	}
 	for _, i := range card.Interfaces {
 		to, err := url.Parse(i.URL)
-		fits := err == nil && (i.Version == "" || i.Version == "1" || strings.HasPrefix(i.Version, "1.")) && (i.Binding == "JSONRPC" || i.Binding == "HTTP+JSON")
+		fits := err == nil && (i.Version == "" || i.Version == "1" || strings.HasPrefix(i.Version, "1.")) &&
+			(i.Binding == "JSONRPC" || i.Binding == "HTTP+JSON")
 		switch {
 		case !fits:
 			continue
@@ -232,7 +233,8 @@ func (r *run) call(ctx context.Context, method, verb, path string, params map[st
 		}
 		return decode(method, b, out)
 	}
-	b, err := r.do(ctx, http.MethodPost, r.peer.url, map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, maxAnswer)
+	b, err := r.do(ctx, http.MethodPost, r.peer.url, map[string]any{"jsonrpc": "2.0", "id": 1, "method": method,
+		"params": params}, maxAnswer)
 	if err != nil {
 		return fmt.Errorf("A2A adapter: %s: %w", method, err)
 	}
@@ -247,7 +249,8 @@ func (r *run) call(ctx context.Context, method, verb, path string, params map[st
 		return err
 	}
 	if said.Error != nil {
-		return fmt.Errorf("A2A adapter: %s: the agent refused with %d: %s", method, said.Error.Code, clip(said.Error.Message, 500))
+		return fmt.Errorf("A2A adapter: %s: the agent refused with %d: %s", method, said.Error.Code,
+			clip(said.Error.Message, 500))
 	}
 	return decode(method, said.Result, out)
 }
@@ -265,7 +268,8 @@ func (r *run) sendMessage(ctx context.Context, m message) (t task, err error) {
 		Task    *task    `json:"task"`
 		Message *message `json:"message"`
 	}
-	params := map[string]any{"message": m, "configuration": map[string]any{"returnImmediately": true, "acceptedOutputModes": []string{"text/plain", "text/markdown", "application/json"}}}
+	params := map[string]any{"message": m, "configuration": map[string]any{"returnImmediately": true,
+		"acceptedOutputModes": []string{"text/plain", "text/markdown", "application/json"}}}
 	if err := r.call(ctx, "SendMessage", http.MethodPost, "/message:send", params, &said); err != nil {
 		return t, err
 	}
@@ -301,7 +305,8 @@ func (r *run) cancelTask(ctx context.Context, t task) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer cancel()
 	var next task
-	if err := r.call(ctx, "CancelTask", http.MethodPost, "/tasks/"+url.PathEscape(t.ID)+":cancel", map[string]any{"id": t.ID}, &next); err != nil {
+	if err := r.call(ctx, "CancelTask", http.MethodPost, "/tasks/"+url.PathEscape(t.ID)+":cancel",
+		map[string]any{"id": t.ID}, &next); err != nil {
 		r.inv.Log("system", "[selvage] "+r.red.Clean(err.Error())+"\n")
 	}
 }

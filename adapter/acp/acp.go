@@ -118,7 +118,8 @@ func (t Tool) Call(r *cli.Run) (cli.Call, error) {
 	switch o.Permissions {
 	case "", "allow", "edits", "deny":
 	default:
-		return cli.Call{}, process.Refuse("configuration_incomplete", "permissions of the adapterConfig is none of allow, edits and deny")
+		return cli.Call{}, process.Refuse("configuration_incomplete",
+			"permissions of the adapterConfig is none of allow, edits and deny")
 	}
 	if !r.Skip && o.Permissions == "" {
 		o.Permissions = "deny"
@@ -127,13 +128,15 @@ func (t Tool) Call(r *cli.Run) (cli.Call, error) {
 		r.Skip = false // requests for permission must be sent to the client
 	}
 	name := strings.TrimSuffix(filepath.Base(r.Command), filepath.Ext(r.Command))
-	c := cli.Call{Env: map[string]string{}, State: []string{"." + name, ".config/" + name, ".local/share/" + name, ".local/state/" + name}}
+	c := cli.Call{Env: map[string]string{}, State: []string{"." + name, ".config/" + name, ".local/share/" + name,
+		".local/state/" + name}}
 	if lead := known[name]; lead != nil && r.Gateway {
 		if err := lead(r, &c); err != nil {
 			return cli.Call{}, err
 		}
 	} else if r.Gateway {
-		for k, v := range map[string]string{"ANTHROPIC_BASE_URL": r.LLM() + "/anthropic", "ANTHROPIC_AUTH_TOKEN": r.Token, "OPENAI_BASE_URL": r.LLM() + "/v1", "OPENAI_API_KEY": r.Token,
+		for k, v := range map[string]string{"ANTHROPIC_BASE_URL": r.LLM() + "/anthropic", "ANTHROPIC_AUTH_TOKEN": r.Token,
+			"OPENAI_BASE_URL": r.LLM() + "/v1", "OPENAI_API_KEY": r.Token,
 			"GOOGLE_GEMINI_BASE_URL": r.LLM() + "/gemini", "GEMINI_API_KEY": r.Token} {
 			if r.Place.Env[k] == "" {
 				c.Env[k] = v
@@ -150,7 +153,9 @@ func (t Tool) Call(r *cli.Run) (cli.Call, error) {
 		v, set := c.Env[name]
 		return v != "" || !set && r.Place.Env[name] != ""
 	}
-	x := &exchange{run: r, past: cmp.Or(t.past, maxPast), has: has, policy: o.Permissions, answers: map[string]chan message{}, closed: make(chan struct{}), over: make(chan struct{}), slots: make(chan struct{}, maxServed), log: r.Log,
+	x := &exchange{run: r, past: cmp.Or(t.past, maxPast), has: has, policy: o.Permissions,
+		answers: map[string]chan message{}, closed: make(chan struct{}), over: make(chan struct{}),
+		slots: make(chan struct{}, maxServed), log: r.Log,
 		roots: []string{r.Place.Dir, r.Home, r.Scratch}}
 	c.Talk, c.Over, c.Stop, c.Quiet, c.Reader = x.talk, x.over, x.stop, true, x
 	return c, nil
@@ -293,8 +298,10 @@ func (x *exchange) converse() error {
 		} `json:"agentCapabilities"`
 		Auth []way `json:"authMethods"`
 	}
-	err := x.call("initialize", map[string]any{"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "selvage", "title": "Selvage", "version": "1"},
-		"clientCapabilities": map[string]any{"fs": map[string]bool{"readTextFile": true, "writeTextFile": true}, "terminal": false}}, &hello)
+	err := x.call("initialize", map[string]any{"protocolVersion": protocolVersion,
+		"clientInfo": map[string]string{"name": "selvage", "title": "Selvage", "version": "1"},
+		"clientCapabilities": map[string]any{"fs": map[string]bool{"readTextFile": true, "writeTextFile": true},
+			"terminal": false}}, &hello)
 	if err != nil {
 		return err
 	}
@@ -339,7 +346,8 @@ func (x *exchange) converse() error {
 		for _, s := range x.run.Skills {
 			names = append(names, s.Name)
 		}
-		text += "\nSkills, one folder each with a SKILL.md, lie in " + filepath.Join(x.run.Scratch, "skills") + ": " + strings.Join(names, ", ") + ".\n"
+		text += "\nSkills, one folder each with a SKILL.md, lie in " + filepath.Join(x.run.Scratch, "skills") + ": " +
+			strings.Join(names, ", ") + ".\n"
 	}
 	var end struct {
 		Reason string `json:"stopReason"`
@@ -360,7 +368,8 @@ func (x *exchange) converse() error {
 	x.mu.Lock()
 	x.heeds = true
 	x.mu.Unlock()
-	if err := x.call("session/prompt", map[string]any{"sessionId": x.sessionID(), "prompt": []map[string]string{{"type": "text", "text": text}}}, &end); err != nil {
+	if err := x.call("session/prompt", map[string]any{"sessionId": x.sessionID(),
+		"prompt": []map[string]string{{"type": "text", "text": text}}}, &end); err != nil {
 		return err
 	}
 	x.mu.Lock()
@@ -395,7 +404,8 @@ func (x *exchange) hearOut() error {
 	}
 	until := time.Now().Add(x.past)
 	for before, quiet := heard(), 0; quiet < 2 && time.Now().Before(until); {
-		if err := x.callFor(time.Until(until), "_selvage/hear_out", map[string]string{"sessionId": x.sessionID()}, nil); errors.Is(err, errEnded) {
+		if err := x.callFor(time.Until(until), "_selvage/hear_out", map[string]string{"sessionId": x.sessionID()},
+			nil); errors.Is(err, errEnded) {
 			return err
 		}
 		n := heard()

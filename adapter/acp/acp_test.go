@@ -87,10 +87,11 @@ func (a *agent) run() {
 			if a.mode == "old" {
 				version = 0
 			}
-			answer(map[string]any{"protocolVersion": version, "agentCapabilities": map[string]any{"loadSession": a.mode != "forgetful"}, "authMethods": []any{
-				map[string]any{"id": "browser", "name": "In a browser"},
-				map[string]any{"id": "other", "type": "env_var", "vars": []any{map[string]any{"name": "NOBODY_SET_THIS"}}},
-				map[string]any{"id": "right", "type": "env_var", "vars": []any{map[string]any{"name": "OPENAI_API_KEY"}}}}})
+			answer(map[string]any{"protocolVersion": version,
+				"agentCapabilities": map[string]any{"loadSession": a.mode != "forgetful"}, "authMethods": []any{
+					map[string]any{"id": "browser", "name": "In a browser"},
+					map[string]any{"id": "other", "type": "env_var", "vars": []any{map[string]any{"name": "NOBODY_SET_THIS"}}},
+					map[string]any{"id": "right", "type": "env_var", "vars": []any{map[string]any{"name": "OPENAI_API_KEY"}}}}})
 		case "authenticate":
 			if !strings.Contains(string(m.Params), `"right"`) || os.Getenv("OPENAI_API_KEY") == "" {
 				a.send(map[string]any{"id": m.ID, "error": map[string]any{"code": -32602, "message": "not so"}})
@@ -148,20 +149,26 @@ func (a *agent) prompt(m message, dir string, answer func(any)) {
 	}
 	a.update(s, "tool_call", map[string]any{"toolCallId": "t1", "title": "Write a file", "kind": "edit"})
 	permission := func(kind string) string {
-		return a.ask("session/request_permission", map[string]any{"sessionId": s, "toolCall": map[string]string{"toolCallId": "t1", "title": "Do it", "kind": kind},
-			"options": []map[string]string{{"optionId": "no", "kind": "reject_once", "name": "No"}, {"optionId": "yes", "kind": "allow_once", "name": "Yes"}}})
+		return a.ask("session/request_permission", map[string]any{"sessionId": s,
+			"toolCall": map[string]string{"toolCallId": "t1", "title": "Do it", "kind": kind},
+			"options": []map[string]string{{"optionId": "no", "kind": "reject_once", "name": "No"},
+				{"optionId": "yes", "kind": "allow_once", "name": "Yes"}}})
 	}
 	a.say(s, "edit "+permission("edit")+" execute "+permission("execute"))
-	a.say(s, " write "+a.ask("fs/write_text_file", map[string]any{"sessionId": s, "path": filepath.Join(dir, "a/b.txt"), "content": "one\ntwo\nthree\n"}))
-	a.say(s, " read "+a.ask("fs/read_text_file", map[string]any{"sessionId": s, "path": filepath.Join(dir, "a/b.txt"), "line": 2, "limit": 1}))
+	a.say(s, " write "+a.ask("fs/write_text_file", map[string]any{"sessionId": s, "path": filepath.Join(dir, "a/b.txt"),
+		"content": "one\ntwo\nthree\n"}))
+	a.say(s, " read "+a.ask("fs/read_text_file", map[string]any{"sessionId": s, "path": filepath.Join(dir, "a/b.txt"),
+		"line": 2, "limit": 1}))
 	a.say(s, " outside "+a.ask("fs/read_text_file", map[string]any{"sessionId": s, "path": "/etc/passwd"}))
 	_ = os.Symlink("/etc", filepath.Join(dir, "link"))
-	a.say(s, " link "+a.ask("fs/read_text_file", map[string]any{"sessionId": s, "path": filepath.Join(dir, "link/passwd")}))
+	a.say(s, " link "+a.ask("fs/read_text_file", map[string]any{"sessionId": s,
+		"path": filepath.Join(dir, "link/passwd")}))
 	a.say(s, " terminal "+a.ask("terminal/create", map[string]any{"sessionId": s, "command": "sh"}))
 	if strings.Contains(string(m.Params), "task-1") {
 		a.say(s, " told")
 	}
-	answer(map[string]any{"stopReason": "end_turn", "usage": map[string]int{"inputTokens": 11, "outputTokens": 3, "totalTokens": 14}})
+	answer(map[string]any{"stopReason": "end_turn", "usage": map[string]int{"inputTokens": 11, "outputTokens": 3,
+		"totalTokens": 14}})
 }
 
 func bed(t *testing.T, mode string, more map[string]any) *clitest.Bed {
@@ -188,23 +195,28 @@ func TestAnAgentWorksOverTheProtocol(t *testing.T) {
 	want := `edit {"outcome":{"optionId":"yes","outcome":"selected"}} execute {"outcome":{"optionId":"yes","outcome":"selected"}} write null read {"content":"two\n"}` +
 		` outside path is outside of the run's folders link `
 	got := clitest.Summary(o)
-	if o.Status != entity.RunSucceeded || o.SessionID != "sess-1" || !strings.HasPrefix(got, want) || !strings.HasSuffix(got, " terminal there is no terminal/create here told") ||
+	if o.Status != entity.RunSucceeded || o.SessionID != "sess-1" || !strings.HasPrefix(got, want) ||
+		!strings.HasSuffix(got, " terminal there is no terminal/create here told") ||
 		strings.Contains(got, "root:") || *o.Usage != (entity.Usage{InputTokens: 11, OutputTokens: 3}) {
 		t.Fatalf("%+v\n%s", o, got)
 	}
-	if s, err := os.ReadFile(filepath.Join(b.Dir, "workspaces/agent-1/a/b.txt")); err != nil || string(s) != "one\ntwo\nthree\n" {
+	if s, err := os.ReadFile(filepath.Join(b.Dir, "workspaces/agent-1/a/b.txt")); err != nil ||
+		string(s) != "one\ntwo\nthree\n" {
 		t.Errorf("the file is %q, %v", s, err)
 	}
-	if !strings.Contains(b.Log("stdout"), "[tool] Write a file") || !strings.Contains(b.Log("system"), "asked for permission, allowed: Do it") {
+	if !strings.Contains(b.Log("stdout"), "[tool] Write a file") || !strings.Contains(b.Log("system"),
+		"asked for permission, allowed: Do it") {
 		t.Errorf("log %q %q", b.Log("stdout"), b.Log("system"))
 	}
 	// The next run resumes the session; the replayed past is not part of its result.
 	o = b.Again(o)
-	if o.Status != entity.RunSucceeded || strings.Contains(clitest.Summary(o), "before") || !strings.Contains(string(o.Result), `"resumed":true`) {
+	if o.Status != entity.RunSucceeded || strings.Contains(clitest.Summary(o), "before") ||
+		!strings.Contains(string(o.Result), `"resumed":true`) {
 		t.Errorf("%+v %s", o, o.Result)
 	}
 	o.SessionParams = []byte(strings.Replace(string(o.SessionParams), "sess-1", "sess-9", 1))
-	if o = b.Again(o); o.Status != entity.RunSucceeded || o.SessionID != "sess-1" || strings.Contains(string(o.Result), `"resumed":true`) {
+	if o = b.Again(o); o.Status != entity.RunSucceeded || o.SessionID != "sess-1" || strings.Contains(string(o.Result),
+		`"resumed":true`) {
 		t.Errorf("%+v %s", o, o.Result)
 	}
 }
@@ -216,8 +228,10 @@ func TestAnAgentThatIsMuteIsToldAllTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := clitest.New(t, Tool{past: 50 * time.Millisecond}, map[string]any{"command": self, "args": []string{"acp-agent", "mute"}, "graceSec": 3}, "true")
-	if o := b.Again(b.Invoke()); o.Status != entity.RunSucceeded || !strings.HasSuffix(clitest.Summary(o), " told") || !strings.Contains(string(o.Result), `"resumed":true`) {
+	b := clitest.New(t, Tool{past: 50 * time.Millisecond}, map[string]any{"command": self,
+		"args": []string{"acp-agent", "mute"}, "graceSec": 3}, "true")
+	if o := b.Again(b.Invoke()); o.Status != entity.RunSucceeded || !strings.HasSuffix(clitest.Summary(o), " told") ||
+		!strings.Contains(string(o.Result), `"resumed":true`) {
 		t.Errorf("%+v %s", o, o.Result)
 	}
 }
@@ -227,7 +241,8 @@ func TestAnAgentThatWantsToBeSignedInTakesItsKey(t *testing.T) {
 	if o := bed(t, "sign", nil).Invoke(); o.Status != entity.RunSucceeded {
 		t.Errorf("with the gateway's: %+v", o)
 	}
-	if o := bed(t, "sign", map[string]any{"gateway": false}).Invoke(); o.Status != entity.RunFailed || o.ErrorCode != "auth_required" {
+	if o := bed(t, "sign", map[string]any{"gateway": false}).Invoke(); o.Status != entity.RunFailed ||
+		o.ErrorCode != "auth_required" {
 		t.Errorf("without any: %+v", o)
 	}
 }
@@ -237,10 +252,11 @@ func TestAnAgentThatWantsToBeSignedInTakesItsKey(t *testing.T) {
 func TestKnownAgentsAreLedToTheGateway(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
-		"claude-agent-acp": {"ANTHROPIC_BASE_URL=http", "/llm/anthropic", "ANTHROPIC_MODEL=m1", "/.claude", "CLAUDE_CODE_TMPDIR=/"},
-		"codex-acp":        {"CODEX_HOME=", `model_provider="selvage"`, `model="m1"`, "/llm/v1"},
-		"gemini":           {"GOOGLE_GEMINI_BASE_URL=http", "/llm/gemini", "GEMINI_CLI_HOME=", "--model m1"},
-		"opencode":         {"OPENCODE_CONFIG_CONTENT=", `"model":"selvage/m1"`, "/.opencode/"},
+		"claude-agent-acp": {"ANTHROPIC_BASE_URL=http", "/llm/anthropic", "ANTHROPIC_MODEL=m1", "/.claude",
+			"CLAUDE_CODE_TMPDIR=/"},
+		"codex-acp": {"CODEX_HOME=", `model_provider="selvage"`, `model="m1"`, "/llm/v1"},
+		"gemini":    {"GOOGLE_GEMINI_BASE_URL=http", "/llm/gemini", "GEMINI_CLI_HOME=", "--model m1"},
+		"opencode":  {"OPENCODE_CONFIG_CONTENT=", `"model":"selvage/m1"`, "/.opencode/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -248,9 +264,11 @@ func TestKnownAgentsAreLedToTheGateway(t *testing.T) {
 			if err := os.WriteFile(at, []byte("#!/bin/sh\necho \"$@\"\nenv\nexit 3\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			b := bed(t, "ok", map[string]any{"command": at, "model": "m1", "env": map[string]string{"ANTHROPIC_API_KEY": "sk-own", "OPENAI_API_KEY": "sk-own", "GEMINI_API_KEY": "sk-own"}})
+			b := bed(t, "ok", map[string]any{"command": at, "model": "m1",
+				"env": map[string]string{"ANTHROPIC_API_KEY": "sk-own", "OPENAI_API_KEY": "sk-own", "GEMINI_API_KEY": "sk-own"}})
 			b.Invoke()
-			own := map[string]string{"claude-agent-acp": "ANTHROPIC_API_KEY", "codex-acp": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "opencode": "ANTHROPIC_API_KEY"}[name]
+			own := map[string]string{"claude-agent-acp": "ANTHROPIC_API_KEY", "codex-acp": "OPENAI_API_KEY",
+				"gemini": "GEMINI_API_KEY", "opencode": "ANTHROPIC_API_KEY"}[name]
 			log := b.Log("stdout")
 			for _, w := range want {
 				if !strings.Contains(log, w) {
@@ -270,7 +288,8 @@ func TestPermissionsAreAnsweredByPolicy(t *testing.T) {
 		"edits": `edit {"outcome":{"optionId":"yes","outcome":"selected"}} execute {"outcome":{"optionId":"no","outcome":"selected"}} write null`,
 		"deny":  `edit {"outcome":{"optionId":"no","outcome":"selected"}} execute {"outcome":{"optionId":"no","outcome":"selected"}} write the agent may not write`,
 	} {
-		if got := clitest.Summary(bed(t, "ok", map[string]any{"permissions": policy}).Invoke()); !strings.HasPrefix(got, want) {
+		if got := clitest.Summary(bed(t, "ok", map[string]any{"permissions": policy}).
+			Invoke()); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s", policy, got)
 		}
 	}

@@ -125,7 +125,8 @@ func (x *exchange) write(params json.RawMessage) (any, *rpcError) {
 		Content string `json:"content"`
 	}
 	if json.Unmarshal(params, &p) != nil || len(p.Content) > maxFile {
-		return nil, &rpcError{Code: badParams, Message: fmt.Sprintf("the request is malformed, or has more than %d bytes", maxFile)}
+		return nil, &rpcError{Code: badParams,
+			Message: fmt.Sprintf("the request is malformed, or has more than %d bytes", maxFile)}
 	}
 	if x.policy == "deny" {
 		return nil, &rpcError{Code: badParams, Message: "the agent may not write"}

@@ -29,8 +29,10 @@ func (Tool) Program() string { return "claude" }
 const asRoot = "Bash,Edit,Write,NotebookEdit,Read,Glob,Grep,WebFetch,WebSearch,Task,TodoWrite,Skill"
 
 // elsewhere are variables that would direct calls past the gateway.
-var elsewhere = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX",
-	"CLAUDE_CODE_USE_FOUNDRY", "AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL", "ANTHROPIC_UNIX_SOCKET"}
+var elsewhere = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN",
+	"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX",
+	"CLAUDE_CODE_USE_FOUNDRY", "AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL",
+	"ANTHROPIC_UNIX_SOCKET"}
 
 // Options are the members of adapterConfig besides [cli.Options].
 type Options struct {
@@ -44,7 +46,8 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}
-	c := cli.Call{Input: r.Prompt, Args: []string{"--print", "-", "--output-format", "stream-json", "--verbose"}, Env: map[string]string{}}
+	c := cli.Call{Input: r.Prompt, Args: []string{"--print", "-", "--output-format", "stream-json", "--verbose"},
+		Env: map[string]string{}}
 	if err := settle(r, c.Env); err != nil {
 		return cli.Call{}, err
 	}
@@ -123,7 +126,8 @@ func lead(r *cli.Run, env map[string]string) {
 	}
 	// For side tasks, such as naming a session, it uses small models of the vendor, which
 	// this mesh may not have.
-	for _, k := range []string{"ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL"} {
+	for _, k := range []string{"ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL",
+		"ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL"} {
 		if r.Place.Env[k] == "" {
 			env[k] = r.Model
 		}
@@ -224,7 +228,8 @@ func (r *reader) result(e event) {
 		if strings.TrimSpace(r.r.Error) == "" {
 			r.r.Error = "The agent used all its turns"
 		}
-	case e.Status == 429 || e.Status >= 500 || strings.Contains(said, "overloaded"), strings.Contains(said, "unable to connect"):
+	case e.Status == 429 || e.Status >= 500 || strings.Contains(said, "overloaded"),
+		strings.Contains(said, "unable to connect"):
 		r.r.Code, r.r.Transient = "transient_upstream", true
 	case e.Status == 402:
 		r.r.Code = "budget_refused"

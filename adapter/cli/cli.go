@@ -254,7 +254,8 @@ func (a *Adapter) once(ctx context.Context, inv company.Invocation) (out company
 		if err != nil {
 			return process.Job{}, err
 		}
-		job := process.Job{Command: cmp.Or(r.Command, a.tool.Program()), Args: append(append(call.Args, r.Extra...), r.Options.Args...), Env: call.Env, Hidden: call.Hidden}
+		job := process.Job{Command: cmp.Or(r.Command, a.tool.Program()), Args: append(append(call.Args, r.Extra...),
+			r.Options.Args...), Env: call.Env, Hidden: call.Hidden}
 		if job.Env == nil {
 			job.Env = map[string]string{}
 		}
@@ -367,9 +368,12 @@ var signs = []struct {
 	words     []string
 }{
 	{"budget_refused", false, []string{"budget_exceeded", "budget_refused", "payment required", "budget hard-stop"}},
-	{"auth_required", false, []string{"unauthorized", "api key", "api_key", "not logged in", "run /login", "auth method", "authentication", "invalid_key", "not authenticated"}},
-	{"transient_upstream", true, []string{"overloaded", "rate limit", "rate_limit", "too many requests", "service unavailable", "bad gateway", "gateway timeout",
-		"unable to connect", "connection refused", "econnrefused", "econnreset", "etimedout", "stream disconnected", "error sending request"}},
+	{"auth_required", false, []string{"unauthorized", "api key", "api_key", "not logged in", "run /login", "auth method",
+		"authentication", "invalid_key", "not authenticated"}},
+	{"transient_upstream", true, []string{"overloaded", "rate limit", "rate_limit", "too many requests",
+		"service unavailable", "bad gateway", "gateway timeout",
+		"unable to connect", "connection refused", "econnrefused", "econnreset", "etimedout", "stream disconnected",
+		"error sending request"}},
 }
 
 // Classify returns the code of a failure that a message describes, and whether a retry may
@@ -385,7 +389,8 @@ func Classify(message string) (code string, transient bool) {
 }
 
 func less(all, before entity.Usage) *entity.Usage {
-	return &entity.Usage{InputTokens: max(all.InputTokens-before.InputTokens, 0), OutputTokens: max(all.OutputTokens-before.OutputTokens, 0),
+	return &entity.Usage{InputTokens: max(all.InputTokens-before.InputTokens, 0),
+		OutputTokens:      max(all.OutputTokens-before.OutputTokens, 0),
 		CachedInputTokens: max(all.CachedInputTokens-before.CachedInputTokens, 0)}
 }
 

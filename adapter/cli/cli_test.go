@@ -56,8 +56,10 @@ mkdir -p "$XDG_CACHE_HOME" "$GOMODCACHE" && try cache "$XDG_CACHE_HOME/new"; cat
 		want   string
 	}{
 		{"by default", map[string]any{}, "state work agent scratch tmp cache readable"},
-		{"what is hidden is not read", map[string]any{"hidden": []string{filepath.Join(home, ".netrc")}}, "state work agent scratch tmp cache"},
-		{"a folder more", map[string]any{"writable": []string{home}}, "home profile state work agent scratch tmp cache readable"},
+		{"what is hidden is not read", map[string]any{"hidden": []string{filepath.Join(home, ".netrc")}},
+			"state work agent scratch tmp cache"},
+		{"a folder more", map[string]any{"writable": []string{home}},
+			"home profile state work agent scratch tmp cache readable"},
 	} {
 		test.config["env"] = map[string]string{"HOME": home}
 		b := clitest.New(t, plainTool{}, test.config, script)
@@ -75,7 +77,8 @@ mkdir -p "$XDG_CACHE_HOME" "$GOMODCACHE" && try cache "$XDG_CACHE_HOME/new"; cat
 			os.Remove(filepath.Join(home, name))
 		}
 	}
-	open := clitest.New(t, plainTool{}, map[string]any{"landlock": false, "env": map[string]string{"HOME": home}}, `echo x >"$HOME/new" && echo home; echo "cache=$XDG_CACHE_HOME"`)
+	open := clitest.New(t, plainTool{}, map[string]any{"landlock": false, "env": map[string]string{"HOME": home}},
+		`echo x >"$HOME/new" && echo home; echo "cache=$XDG_CACHE_HOME"`)
 	if o := open.Invoke(); o.Status != entity.RunSucceeded || clitest.Summary(o) != "home cache=" {
 		t.Errorf("with Landlock off: %s %s: it wrote %q", o.Status, o.Error, clitest.Summary(o))
 	}

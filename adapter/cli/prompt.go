@@ -34,7 +34,8 @@ func (r *Run) prompt() string {
 	b.WriteString("\n## Why you were woken\n\n")
 	fmt.Fprintf(&b, "- reason: %s\n", cmp.Or(c.WakeReason, string(r.Invocation.Run.Source)))
 	for _, line := range []struct{ name, value string }{
-		{"issue", cmp.Or(c.TaskID, c.IssueID)}, {"comment", c.CommentID}, {"approval", c.ApprovalID}, {"approval is", c.ApprovalStatus},
+		{"issue", cmp.Or(c.TaskID, c.IssueID)}, {"comment", c.CommentID}, {"approval", c.ApprovalID},
+		{"approval is", c.ApprovalStatus},
 		{"interaction", c.InteractionID}, {"project", c.ProjectID},
 	} {
 		if line.value != "" {

@@ -64,9 +64,11 @@ func (r *Run) readInstructions() error {
 	st, err := os.Stat(at)
 	switch {
 	case err != nil:
-		return process.Refuse("configuration_incomplete", "The agent's instructions are not on this node: %s", filepath.Base(at))
+		return process.Refuse("configuration_incomplete", "The agent's instructions are not on this node: %s",
+			filepath.Base(at))
 	case !st.Mode().IsRegular() || st.Size() > maxInstructions:
-		return process.Refuse("configuration_incomplete", "The agent's instructions are no file of at most %d bytes: %s", maxInstructions, filepath.Base(at))
+		return process.Refuse("configuration_incomplete", "The agent's instructions are no file of at most %d bytes: %s",
+			maxInstructions, filepath.Base(at))
 	}
 	b, err := os.ReadFile(at)
 	if err != nil {
@@ -129,7 +131,8 @@ func (r *Run) Told() string {
 	if strings.TrimSpace(r.Instructions) == "" {
 		return r.Prompt
 	}
-	return "# Your instructions\n\n" + strings.TrimSpace(r.Instructions) + "\n\nOther files that they name lie in " + filepath.Dir(r.InstructionsFile) +
+	return "# Your instructions\n\n" + strings.TrimSpace(r.Instructions) + "\n\nOther files that they name lie in " +
+		filepath.Dir(r.InstructionsFile) +
 		"\n\n# This run\n\n" + r.Prompt
 }
 
@@ -164,9 +167,12 @@ func (r *Run) state(names []string) (out []string) {
 
 // keys are the variables from which vendors' clients read their keys. Tools that support
 // many vendors use any that is set.
-var keys = []string{"AI_GATEWAY_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_OAUTH_TOKEN", "AZURE_OPENAI_API_KEY", "CEREBRAS_API_KEY", "DEEPSEEK_API_KEY",
-	"FIREWORKS_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GROQ_API_KEY", "HF_TOKEN", "KIMI_API_KEY", "MINIMAX_API_KEY", "MISTRAL_API_KEY",
-	"MOONSHOT_API_KEY", "NOUS_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY", "OPENROUTER_API_KEY", "TOGETHER_API_KEY", "XAI_API_KEY", "ZAI_API_KEY"}
+var keys = []string{"AI_GATEWAY_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_OAUTH_TOKEN",
+	"AZURE_OPENAI_API_KEY", "CEREBRAS_API_KEY", "DEEPSEEK_API_KEY",
+	"FIREWORKS_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GROQ_API_KEY", "HF_TOKEN",
+	"KIMI_API_KEY", "MINIMAX_API_KEY", "MISTRAL_API_KEY",
+	"MOONSHOT_API_KEY", "NOUS_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY", "OPENROUTER_API_KEY", "TOGETHER_API_KEY",
+	"XAI_API_KEY", "ZAI_API_KEY"}
 
 // NoKeys removes the keys of all vendors, except those that env sets itself.
 func NoKeys(env map[string]string) {

@@ -113,8 +113,10 @@ func settle(r *cli.Run, c *cli.Call) (err error) {
 // lead makes the gateway the provider and removes what would direct calls elsewhere.
 func lead(r *cli.Run, c *cli.Call) {
 	set(c, "model_provider", quoted(provider))
-	set(c, "model_providers."+provider, `{name="Selvage",base_url=`+quoted(r.LLM()+"/v1")+`,env_key="PAPERCLIP_API_KEY",wire_api="responses"}`)
-	for _, k := range []string{"OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORGANIZATION", "OPENAI_PROJECT"} {
+	set(c, "model_providers."+provider,
+		`{name="Selvage",base_url=`+quoted(r.LLM()+"/v1")+`,env_key="PAPERCLIP_API_KEY",wire_api="responses"}`)
+	for _, k := range []string{"OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORGANIZATION",
+		"OPENAI_PROJECT"} {
 		c.Env[k] = ""
 	}
 }
@@ -165,7 +167,8 @@ func (r *reader) Line(line []byte) {
 		r.ended = true
 		r.r.Turns++
 		if u := e.Usage; u != nil {
-			r.r.Usage = &entity.Usage{InputTokens: u.Input - min(u.Cached, u.Input), CachedInputTokens: u.Cached, OutputTokens: u.Output}
+			r.r.Usage = &entity.Usage{InputTokens: u.Input - min(u.Cached, u.Input), CachedInputTokens: u.Cached,
+				OutputTokens: u.Output}
 			r.r.Cumulative = true
 		}
 	case "turn.failed":
@@ -185,8 +188,10 @@ func (r *reader) fail(message string) {
 		r.r.Code = "budget_refused"
 	case strings.Contains(said, "401") || strings.Contains(said, "403"):
 		r.r.Code = "auth_required"
-	case strings.Contains(said, "429"), strings.Contains(said, "stream disconnected"), strings.Contains(said, "error sending request"),
-		strings.Contains(said, "500"), strings.Contains(said, "502"), strings.Contains(said, "503"), strings.Contains(said, "504"):
+	case strings.Contains(said, "429"), strings.Contains(said, "stream disconnected"),
+		strings.Contains(said, "error sending request"),
+		strings.Contains(said, "500"), strings.Contains(said, "502"), strings.Contains(said, "503"),
+		strings.Contains(said, "504"):
 		r.r.Code, r.r.Transient = "transient_upstream", true
 	}
 }

@@ -61,15 +61,20 @@ func (c config) check() error {
 	bad(c.Image != "" && !imageName.MatchString(c.Image), "image %q is no name of an image", c.Image)
 	bad(strings.HasPrefix(c.Command, "-") || strings.ContainsRune(c.Command, 0), "command %q is no program", c.Command)
 	bad(c.Dir != "" && !filepath.IsAbs(c.Dir), "cwd %q is not absolute", c.Dir)
-	bad(!slices.Contains([]string{"", "none", "host", "bridge"}, c.Network), "network is none, host or bridge, not %q", c.Network)
-	bad(!slices.Contains([]string{"", "missing", "never", "always"}, c.Pull), "pull is missing, never or always, not %q", c.Pull)
+	bad(!slices.Contains([]string{"", "none", "host", "bridge"}, c.Network),
+		"network is none, host or bridge, not %q", c.Network)
+	bad(!slices.Contains([]string{"", "missing", "never", "always"}, c.Pull),
+		"pull is missing, never or always, not %q", c.Pull)
 	bad(c.User != "" && !userName.MatchString(c.User), "user is uid or uid:gid, not %q", c.User)
-	bad(c.memory() < 0 || c.processes() < 0 || c.Limits.OpenFiles < 0 || !(c.Limits.CPUs >= 0 && c.Limits.CPUs <= 4096), "limits must not be negative")
+	bad(c.memory() < 0 || c.processes() < 0 || c.Limits.OpenFiles < 0 || !(c.Limits.CPUs >= 0 && c.Limits.CPUs <= 4096),
+		"limits must not be negative")
 	bad(len(c.Mounts) > maxMounts, "there are more than %d mounts", maxMounts)
 	for _, m := range c.Mounts {
-		bad(!filepath.IsAbs(m.Source) || !filepath.IsAbs(m.Target) || filepath.Clean(m.Target) == "/" || strings.ContainsAny(m.Target, ",\"\n\r"),
+		bad(!filepath.IsAbs(m.Source) || !filepath.IsAbs(m.Target) || filepath.Clean(m.Target) == "/" ||
+			strings.ContainsAny(m.Target, ",\"\n\r"),
 			"mount %q at %q: both are absolute paths without commas", m.Source, m.Target)
-		bad(slices.Contains([]string{workAt, homeAt, scratchAt, socketAt, "/tmp"}, filepath.Clean(m.Target)), "mount at %s, which the run has", m.Target)
+		bad(slices.Contains([]string{workAt, homeAt, scratchAt, socketAt, "/tmp"}, filepath.Clean(m.Target)),
+			"mount at %s, which the run has", m.Target)
 	}
 	return errors.Join(errs...)
 }

@@ -106,7 +106,8 @@ func New(cfg Config) (*Adapter, error) {
 	switch {
 	case len(cfg.Engine) == 0 || !filepath.IsAbs(cfg.Engine[0]):
 		return nil, errors.New("container adapter: no engine, by its absolute path")
-	case cfg.Node == "" || len(cfg.Shim) == 0 || cfg.Process == nil || cfg.API == nil || cfg.Token == nil || cfg.Private == nil || !filepath.IsAbs(cfg.Dir):
+	case cfg.Node == "" || len(cfg.Shim) == 0 || cfg.Process == nil || cfg.API == nil || cfg.Token == nil ||
+		cfg.Private == nil || !filepath.IsAbs(cfg.Dir):
 		return nil, errors.New("container adapter: node, shim, directory, private folders, process adapter, API and tokens are required")
 	}
 	if cfg.Logger == nil {
@@ -150,7 +151,8 @@ func (a *Adapter) engine(ctx context.Context, args ...string) (string, error) {
 	var said, wrong bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &wrong
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(argv[0]), args[0], err, strings.TrimSpace(end(wrong.String(), 500)))
+		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(argv[0]), args[0], err,
+			strings.TrimSpace(end(wrong.String(), 500)))
 	}
 	return said.String(), nil
 }
@@ -201,7 +203,8 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 		return process.Failure("No directory could be made for the run: %v", err)
 	}
 	defer os.RemoveAll(scratch)
-	s := stage{adapter: a, inv: inv, config: c, token: token, home: home, scratch: filepath.Join(scratch, "tmp"), own: filepath.Join(scratch, "own")}
+	s := stage{adapter: a, inv: inv, config: c, token: token, home: home, scratch: filepath.Join(scratch, "tmp"),
+		own: filepath.Join(scratch, "own")}
 	if err := s.set(); err != nil {
 		return process.Failure("%v", err)
 	}
@@ -217,7 +220,8 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 // watch starts the container and waits for its end.
 func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) company.Outcome {
 	inv, c, name := s.inv, s.config, nameOf(s.inv.Run.ID)
-	spec := shim.Spec{Path: a.cfg.Engine[0], Args: append(slices.Clone(a.cfg.Engine), s.args()...), Dir: "/", Env: a.environ(), Deadline: inv.Authority(),
+	spec := shim.Spec{Path: a.cfg.Engine[0], Args: append(slices.Clone(a.cfg.Engine), s.args()...), Dir: "/",
+		Env: a.environ(), Deadline: inv.Authority(),
 		Tool: true, Last: append(slices.Clone(a.cfg.Engine), "rm", "-f", name)}
 	if spec.Deadline <= shim.BootTime() {
 		return process.Late()
@@ -278,7 +282,8 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 		oom, _ := a.engine(last, "inspect", "--format", "{{.State.OOMKilled}}", name)
 		memory = strings.TrimSpace(oom) == "true"
 	}
-	if _, err := a.engine(last, "rm", "-f", name); err != nil && !strings.Contains(strings.ToLower(err.Error()), "no such container") {
+	if _, err := a.engine(last, "rm", "-f", name); err != nil && !strings.Contains(strings.ToLower(err.Error()),
+		"no such container") {
 		a.cfg.Logger.Warn("container could not be removed", "name", name, "error", err)
 	}
 	out, errOut := p.Output()
@@ -307,7 +312,8 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 	case e.Exit.Code == 137 && c.memory() > 0: // an engine does not always report why
 		o.Error = fmt.Sprintf("The container was killed (code 137), as happens above its limit of %d MiB of memory", c.memory())
 	case e.Exit.Code == 126, e.Exit.Code == 127:
-		o.Error = fmt.Sprintf("The container's command could not be started (code %d): %s", e.Exit.Code, end(strings.TrimSpace(errOut), 1000))
+		o.Error = fmt.Sprintf("The container's command could not be started (code %d): %s", e.Exit.Code,
+			end(strings.TrimSpace(errOut), 1000))
 	case e.Exit.Code != 0:
 		o.Error = fmt.Sprintf("The container exited with code %d", e.Exit.Code)
 	default:
@@ -388,9 +394,12 @@ func (s *stage) set() error {
 	if err := os.WriteFile(filepath.Join(s.own, "env"), []byte(file.String()), 0o600); err != nil {
 		return err
 	}
-	note, _ := json.Marshal(map[string]any{"adapterType": s.inv.Run.AdapterType, "image": c.Image, "command": c.Command, "cwd": s.dir,
-		"network": c.network(), "limits": map[string]any{"memoryMb": c.memory(), "processes": c.processes(), "cpus": c.Limits.CPUs}}) // never fails
-	s.inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "adapter invocation", Payload: note}}})
+	note, _ := json.Marshal(map[string]any{"adapterType": s.inv.Run.AdapterType, "image": c.Image, "command": c.Command,
+		"cwd":     s.dir,
+		"network": c.network(), "limits": map[string]any{"memoryMb": c.memory(), "processes": c.processes(),
+			"cpus": c.Limits.CPUs}}) // never fails
+	s.inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info",
+		Message: "adapter invocation", Payload: note}}})
 	return nil
 }
 
@@ -420,8 +429,10 @@ func holds(private []string, dir string) bool {
 // args returns the engine's command line. It contains no variable and no secret.
 func (s *stage) args() []string {
 	c := s.config
-	args := []string{"run", "--name", nameOf(s.inv.Run.ID), "--label", LabelNode + "=" + s.adapter.cfg.Node, "--label", labelRun + "=" + s.inv.Run.ID,
-		"--pull", cmp.Or(c.Pull, "missing"), "--cap-drop", "all", "--security-opt", "no-new-privileges", "--security-opt", "label=disable",
+	args := []string{"run", "--name", nameOf(s.inv.Run.ID), "--label", LabelNode + "=" + s.adapter.cfg.Node, "--label",
+		labelRun + "=" + s.inv.Run.ID,
+		"--pull", cmp.Or(c.Pull, "missing"), "--cap-drop", "all", "--security-opt", "no-new-privileges", "--security-opt",
+		"label=disable",
 		"--network", c.network(), "--tmpfs", "/tmp", "--workdir", workAt, "--env-file", filepath.Join(s.own, "env"),
 		"--mount", "type=bind,source=" + filepath.Join(s.own, socketDir) + ",target=" + socketAt + ",readonly"}
 	for _, m := range s.binds {

@@ -186,7 +186,8 @@ func needEngine(t *testing.T) {
 			return
 		}
 		imported = true
-		args := append(slices.Clone(e[1:]), "run", "--rm", "--ulimit", "nofile=512", "--ulimit", "nproc=512", "--network", "none", "--memory", "64m", "--pids-limit", "50", image, "/agent", "guest", "look")
+		args := append(slices.Clone(e[1:]), "run", "--rm", "--ulimit", "nofile=512", "--ulimit", "nproc=512", "--network",
+			"none", "--memory", "64m", "--pids-limit", "50", image, "/agent", "guest", "look")
 		if out, err := exec.Command(e[0], args...).CombinedOutput(); err != nil {
 			why = fmt.Sprintf("no container can be run: %v: %s", err, end(string(out), 300))
 		}
@@ -221,7 +222,8 @@ func newBed(t testing.TB, data string, config map[string]any) *bed {
 		t.Fatal(err)
 	}
 	b.inv = company.Invocation{Config: cfg, Wake: []byte(`{"wakeReason":"on_demand"}`), Secrets: []string{"canary-secret"},
-		Run: entity.Run{ID: "r" + strconv.FormatInt(time.Now().UnixNano(), 36), Company: "company-1", Agent: "agent-1", AdapterType: "container"},
+		Run: entity.Run{ID: "r" + strconv.FormatInt(time.Now().UnixNano(), 36), Company: "company-1", Agent: "agent-1",
+			AdapterType: "container"},
 		Log: func(stream, text string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -240,16 +242,19 @@ func adapterIn(t testing.TB, data, node string) *Adapter {
 	}
 	dir := filepath.Join(data, "runs")
 	of := func(entity.Run) (string, error) { return token, nil }
-	p, err := process.New(process.Config{Shim: shimtest.Command, Dir: dir, APIURL: "http://127.0.0.1:1", ListenHost: "127.0.0.1", ListenPort: "1", Token: of})
+	p, err := process.New(process.Config{Shim: shimtest.Command, Dir: dir, APIURL: "http://127.0.0.1:1",
+		ListenHost: "127.0.0.1", ListenPort: "1", Token: of})
 	fail(err)
 	engine := engineOf()
 	if engine == nil {
 		engine = []string{"/bin/false"}
 	}
-	a, err := New(Config{Engine: engine, Node: node, Shim: shimtest.Command, Dir: dir, Private: shim.Floor{Hide: []string{data}}.Hidden, Process: p, Token: of, Environ: os.Environ(),
+	a, err := New(Config{Engine: engine, Node: node, Shim: shimtest.Command, Dir: dir,
+		Private: shim.Floor{Hide: []string{data}}.Hidden, Process: p, Token: of, Environ: os.Environ(),
 		API: func() http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				fmt.Fprintf(w, "asked by %t, cookie %q, run %q", r.Header.Get("Authorization") == "Bearer "+token, r.Header.Get("Cookie"), r.Header.Get("X-Paperclip-Run-Id"))
+				fmt.Fprintf(w, "asked by %t, cookie %q, run %q", r.Header.Get("Authorization") == "Bearer "+token,
+					r.Header.Get("Cookie"), r.Header.Get("X-Paperclip-Run-Id"))
 			})
 		}})
 	fail(err)
@@ -259,7 +264,8 @@ func adapterIn(t testing.TB, data, node string) *Adapter {
 func (b *bed) wrote(stream string) string { b.mu.Lock(); defer b.mu.Unlock(); return b.log[stream] }
 
 func (b *bed) left() string {
-	out, err := b.engine(context.Background(), "ps", "-a", "--filter", "label="+LabelNode+"="+b.cfg.Node, "--format", "{{.Names}}")
+	out, err := b.engine(context.Background(), "ps", "-a", "--filter", "label="+LabelNode+"="+b.cfg.Node, "--format",
+		"{{.Names}}")
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -268,7 +274,8 @@ func (b *bed) left() string {
 
 func (b *bed) eventually(what string, ok func() bool) {
 	b.t.Helper()
-	kit.Wait{Most: 2 * time.Minute, Every: 50 * time.Millisecond, State: func() string { return fmt.Sprintf("log %q", b.log) }}.Until(b.t, what, ok)
+	kit.Wait{Most: 2 * time.Minute, Every: 50 * time.Millisecond,
+		State: func() string { return fmt.Sprintf("log %q", b.log) }}.Until(b.t, what, ok)
 }
 
 func guestDoes(do ...string) map[string]any {
@@ -281,15 +288,18 @@ func TestAContainerSeesWhatItIsGiven(t *testing.T) {
 	t.Parallel()
 	needEngine(t)
 	c := guestDoes("look")
-	c["env"] = map[string]any{"PLAIN": "a b=c", "API_KEY": map[string]any{"type": "plain", "value": "canary-secret"}, "PAPERCLIP_RUN_ID": "forged"}
+	c["env"] = map[string]any{"PLAIN": "a b=c", "API_KEY": map[string]any{"type": "plain", "value": "canary-secret"},
+		"PAPERCLIP_RUN_ID": "forged"}
 	b := newBed(t, t.TempDir(), c)
 	o := b.Invoke(t.Context(), b.inv)
 	out := b.wrote("stdout")
 	if o.Status != entity.RunSucceeded || *o.ExitCode != 0 {
 		t.Fatalf("%s %s; wrote %q, %q", o.Status, o.Error, out, b.wrote("stderr"))
 	}
-	for _, want := range []string{"env PLAIN=a b=c\n", "env PAPERCLIP_RUN_ID=" + b.inv.Run.ID + "\n", "env AGENT_HOME=/home/agent\n", "env PAPERCLIP_SCRATCH_DIR=/scratch\n",
-		"NoNewPrivs: 1\n", "CapEff: 0000000000000000\n", "root false tmp true work true\n", `api 200 asked by true, cookie "", run "` + b.inv.Run.ID + `"`} {
+	for _, want := range []string{"env PLAIN=a b=c\n", "env PAPERCLIP_RUN_ID=" + b.inv.Run.ID + "\n",
+		"env AGENT_HOME=/home/agent\n", "env PAPERCLIP_SCRATCH_DIR=/scratch\n",
+		"NoNewPrivs: 1\n", "CapEff: 0000000000000000\n", "root false tmp true work true\n",
+		`api 200 asked by true, cookie "", run "` + b.inv.Run.ID + `"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the guest wrote %q, want %q in it", out, want)
 		}
@@ -297,7 +307,8 @@ func TestAContainerSeesWhatItIsGiven(t *testing.T) {
 	if strings.Count(out, "interface ") != 1 || !strings.Contains(out, "interface lo\n") {
 		t.Errorf("the guest has a network: %q", out)
 	}
-	if got, err := os.ReadFile(filepath.Join(b.data, "runs", "workspaces", "agent-1", "made")); string(got) != "by the guest" {
+	if got, err := os.ReadFile(filepath.Join(b.data, "runs", "workspaces", "agent-1",
+		"made")); string(got) != "by the guest" {
 		t.Errorf("in the agent's folder: %q, %v", got, err)
 	}
 	all, _ := json.Marshal([]any{o, b.log, b.told})
@@ -317,7 +328,8 @@ func TestLimitsOfAContainer(t *testing.T) {
 	c := guestDoes("eat")
 	c["limits"] = map[string]any{"memoryMb": 64}
 	b := newBed(t, t.TempDir(), c)
-	if o := b.Invoke(t.Context(), b.inv); o.Status != entity.RunFailed || strings.Contains(b.wrote("stdout"), "ate") || !strings.Contains(o.Error, "memory") {
+	if o := b.Invoke(t.Context(), b.inv); o.Status != entity.RunFailed || strings.Contains(b.wrote("stdout"), "ate") ||
+		!strings.Contains(o.Error, "memory") {
 		t.Errorf("%s %q, wrote %q", o.Status, o.Error, b.wrote("stdout"))
 	}
 	c = guestDoes("fork")
@@ -409,7 +421,8 @@ func TestAKilledNodeLeavesNoContainer(t *testing.T) {
 	_ = node.Wait()
 	b.eventually("the container's end", func() bool { return b.left() == "" })
 
-	if _, err := b.engine(t.Context(), "create", "--name", nameOf(fmt.Sprint("of-before-", os.Getpid())), "--label", LabelNode+"="+b.cfg.Node, image, "/agent"); err != nil {
+	if _, err := b.engine(t.Context(), "create", "--name", nameOf(fmt.Sprint("of-before-", os.Getpid())), "--label",
+		LabelNode+"="+b.cfg.Node, image, "/agent"); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Sweep(t.Context()); err != nil || b.left() != "" {

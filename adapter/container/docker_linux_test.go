@@ -50,7 +50,8 @@ func TestTheSameByDocker(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(short) }) // its mounts disappear with its namespace
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "play-docker", t.TempDir(), short)
 	cmd.Env = append(os.Environ(), "PATH="+path)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
+		Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	n := strings.Count("\n"+string(out), "\n--- PASS: Test")
 	switch {
@@ -76,7 +77,8 @@ func besideDocker(dir, short string) int {
 		return 1
 	}
 	host := "unix://" + filepath.Join(short, "s")
-	daemon := exec.Command("dockerd", "--data-root", at("data"), "--exec-root", filepath.Join(short, "x"), "-H", host, "-p", filepath.Join(short, "p"))
+	daemon := exec.Command("dockerd", "--data-root", at("data"), "--exec-root", filepath.Join(short, "x"), "-H", host,
+		"-p", filepath.Join(short, "p"))
 	daemon.Stdout, daemon.Stderr = log, log
 	daemon.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := daemon.Start(); err != nil {
@@ -115,7 +117,8 @@ func besideDocker(dir, short string) int {
 		fmt.Println(err)
 		return 1
 	}
-	tests := exec.Command("/proc/self/exe", "-test.v", "-test.timeout", "5m", "-test.run", "Container|Killed|Network|Limits")
+	tests := exec.Command("/proc/self/exe", "-test.v", "-test.timeout", "5m", "-test.run",
+		"Container|Killed|Network|Limits")
 	tests.Env = append(os.Environ(), "SELVAGE_BY_DOCKER=1", "DOCKER_HOST="+host, "PATH="+at("bin"))
 	tests.Stdout, tests.Stderr = os.Stdout, os.Stdout
 	if tests.Run() != nil {

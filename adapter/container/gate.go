@@ -58,20 +58,22 @@ func openGate(dir string, api func() http.Handler, token string, inv company.Inv
 		return nil, err
 	}
 	g := &gate{dir: d}
-	g.server = &http.Server{ReadHeaderTimeout: gateHeader, MaxHeaderBytes: 64 << 10, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := api()
-		if h == nil || !live.MayAct(inv) {
-			http.Error(w, `{"error":"the node may not act now"}`, http.StatusServiceUnavailable)
-			return
-		}
-		for _, name := range []string{"Cookie", "X-Api-Key", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded", "X-Real-Ip"} {
-			r.Header.Del(name)
-		}
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("X-Paperclip-Run-Id", inv.Run.ID)
-		r.RemoteAddr = "127.0.0.1:0"
-		h.ServeHTTP(w, r)
-	})}
+	g.server = &http.Server{ReadHeaderTimeout: gateHeader, MaxHeaderBytes: 64 << 10,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h := api()
+			if h == nil || !live.MayAct(inv) {
+				http.Error(w, `{"error":"the node may not act now"}`, http.StatusServiceUnavailable)
+				return
+			}
+			for _, name := range []string{"Cookie", "X-Api-Key", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
+				"Forwarded", "X-Real-Ip"} {
+				r.Header.Del(name)
+			}
+			r.Header.Set("Authorization", "Bearer "+token)
+			r.Header.Set("X-Paperclip-Run-Id", inv.Run.ID)
+			r.RemoteAddr = "127.0.0.1:0"
+			h.ServeHTTP(w, r)
+		})}
 	go func() {
 		_ = g.server.Serve(&bounded{Listener: l, room: make(chan struct{}, gateConns)}) // Close ends it
 	}()

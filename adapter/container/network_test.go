@@ -38,7 +38,8 @@ func surroundings(addr string) {
 			fmt.Println("host", err == nil)
 		}
 	}
-	for name, at := range map[string][]string{"memory": {"memory.max", "memory/memory.limit_in_bytes"}, "processes": {"pids.max", "pids/pids.max"}, "cpu": {"cpu.max", "cpu/cpu.cfs_quota_us"}} {
+	for name, at := range map[string][]string{"memory": {"memory.max", "memory/memory.limit_in_bytes"},
+		"processes": {"pids.max", "pids/pids.max"}, "cpu": {"cpu.max", "cpu/cpu.cfs_quota_us"}} {
 		for _, path := range at {
 			if b, err := os.ReadFile("/sys/fs/cgroup/" + path); err == nil {
 				fmt.Println(name, strings.TrimSpace(string(b)))

@@ -124,7 +124,8 @@ type place struct {
 
 // Open reads the journal.
 func Open(cfg Config) (*Courier, error) {
-	if cfg.Node == "" || !filepath.IsAbs(cfg.Dir) || cfg.Dial == nil || cfg.Alive == nil || cfg.Nodes == nil || cfg.Resolve == nil || cfg.Locate == nil {
+	if cfg.Node == "" || !filepath.IsAbs(cfg.Dir) || cfg.Dial == nil || cfg.Alive == nil || cfg.Nodes == nil ||
+		cfg.Resolve == nil || cfg.Locate == nil {
 		return nil, errors.New("courier: a node, an absolute directory and the ways to other nodes are required")
 	}
 	if cfg.Logger == nil {
@@ -137,7 +138,8 @@ func Open(cfg Config) (*Courier, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Courier{cfg: cfg, journal: j, work: make(chan struct{}, 1), due: make(chan struct{}, 1), lines: map[string]*line{}, found: map[string]found{}, permits: map[Act]time.Time{}}
+	c := &Courier{cfg: cfg, journal: j, work: make(chan struct{}, 1), due: make(chan struct{}, 1),
+		lines: map[string]*line{}, found: map[string]found{}, permits: map[Act]time.Time{}}
 	if _, err := rand.Read(c.secret[:]); err != nil {
 		return nil, errors.Join(err, j.close())
 	}
@@ -230,7 +232,8 @@ func (c *Courier) keepTime() {
 // it, else where its target is now.
 func (c *Courier) try(a post.Attempt) {
 	to := a.To
-	if to.Node == "" || to.Node != c.cfg.Node && !c.cfg.Alive(to.Node) || to.Node == c.cfg.Node && !c.table.Receives(to.PID) {
+	if to.Node == "" || to.Node != c.cfg.Node && !c.cfg.Alive(to.Node) || to.Node == c.cfg.Node &&
+		!c.table.Receives(to.PID) {
 		ctx, cancel := context.WithTimeout(c.ctx, locateWait)
 		defer cancel()
 		var no *post.Failure
@@ -301,7 +304,8 @@ func (c *Courier) told(pid kernel.PID, s post.Signal) {
 		return
 	}
 	now := time.Now()
-	m := &post.Message{From: kernel.Address{Node: c.cfg.Node}, To: post.Process(kernel.Address{PID: pid}), Payload: post.Payload{Kind: post.OfSignal, Signal: &s}}
+	m := &post.Message{From: kernel.Address{Node: c.cfg.Node}, To: post.Process(kernel.Address{PID: pid}),
+		Payload: post.Payload{Kind: post.OfSignal, Signal: &s}}
 	c.office.Stamp(now, m)
 	_ = c.office.Offer(now, m, pid) // a full inbox makes it a dead letter
 }
@@ -402,7 +406,8 @@ func (c *Courier) keep(ctx context.Context, e kernel.Entry, m *post.Message, wai
 			return Sent{ID: m.ID}, no
 		}
 	} else if e.Capabilities.Scope.Kind != kernel.ScopeAll {
-		return Sent{ID: m.ID}, post.Fail(post.NotAllowed, "process %s may send to processes that it names by PID alone: its ipc_scope is %s", e.PID, e.Capabilities.Scope.Kind)
+		return Sent{ID: m.ID}, post.Fail(post.NotAllowed,
+			"process %s may send to processes that it names by PID alone: its ipc_scope is %s", e.PID, e.Capabilities.Scope.Kind)
 	}
 	if m.Durable {
 		if err := c.journal.keep(m); err != nil {

@@ -173,7 +173,8 @@ func TestMessagesReachTheirProcess(t *testing.T) {
 	for to, at := range map[string]struct {
 		c   *Courier
 		pid kernel.PID
-	}{near.String(): {a, near}, "name:near": {a, near}, "b:" + far.String(): {b, far}, "name:far": {b, far}, "name:far@b": {b, far}} {
+	}{near.String(): {a, near}, "name:near": {a, near}, "b:" + far.String(): {b, far}, "name:far": {b, far},
+		"name:far@b": {b, far}} {
 		sent, err := a.Send(t.Context(), from, say(t, to, "hello"), false)
 		if err != nil || sent.State != "delivered" {
 			t.Errorf("%s: %+v, %v", to, sent, err)
@@ -195,7 +196,8 @@ func TestMessagesReachTheirProcess(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for to, want := range map[string]post.Reason{"999": post.TargetNotFound, "b:999": post.TargetNotFound, "name:none": post.TargetNotFound, "z:1": post.TargetNotFound, "name:near@b": post.TargetNotFound} {
+	for to, want := range map[string]post.Reason{"999": post.TargetNotFound, "b:999": post.TargetNotFound,
+		"name:none": post.TargetNotFound, "z:1": post.TargetNotFound, "name:near@b": post.TargetNotFound} {
 		if _, err := a.Send(t.Context(), from, say(t, to, "x"), false); reasonOf(err) != want {
 			t.Errorf("%s: %v, want %s", to, err, want)
 		}
@@ -219,13 +221,16 @@ func TestMessagesAreRefused(t *testing.T) {
 		to   string
 		want post.Reason
 	}{
-		"no ipc":            {func(e *kernel.Entry) { e.Capabilities.CanIPC = false }, to.String(), post.NotAllowed},
-		"parent only":       {func(e *kernel.Entry) { e.Capabilities.Scope.Kind = kernel.ScopeParentOnly }, to.String(), post.NotAllowed},
-		"restricted, there": {func(e *kernel.Entry) { e.Capabilities.Scope.Kind = kernel.ScopeRestricted }, "b:" + far.String(), post.NotAllowed},
-		"limit":             {func(e *kernel.Entry) { e.Capabilities.Limits.Messages, e.Use.MessagesSent = 3, 3 }, to.String(), post.LimitExceeded},
-		"another company":   {ofOne, "b:" + far.String(), post.NotAllowed},
-		"its name":          {ofOne, "name:far", post.TargetNotFound},
-		"no company":        {ofOne, to.String(), ""},
+		"no ipc": {func(e *kernel.Entry) { e.Capabilities.CanIPC = false }, to.String(), post.NotAllowed},
+		"parent only": {func(e *kernel.Entry) { e.Capabilities.Scope.Kind = kernel.ScopeParentOnly }, to.String(),
+			post.NotAllowed},
+		"restricted, there": {func(e *kernel.Entry) { e.Capabilities.Scope.Kind = kernel.ScopeRestricted },
+			"b:" + far.String(), post.NotAllowed},
+		"limit": {func(e *kernel.Entry) { e.Capabilities.Limits.Messages, e.Use.MessagesSent = 3, 3 },
+			to.String(), post.LimitExceeded},
+		"another company": {ofOne, "b:" + far.String(), post.NotAllowed},
+		"its name":        {ofOne, "name:far", post.TargetNotFound},
+		"no company":      {ofOne, to.String(), ""},
 	} {
 		pid := w.process(t, "a", "who", c.who)
 		if _, err := a.Send(t.Context(), pid, say(t, c.to, "x"), false); reasonOf(err) != c.want {
@@ -284,7 +289,8 @@ func TestMessagesForMany(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, "a", "b")
 	in := func(g string) func(*kernel.Entry) { return func(e *kernel.Entry) { e.Group = g } }
-	from, one, two, three := w.process(t, "a", "from"), w.process(t, "a", "x", in("app/web")), w.process(t, "b", "y", in("app")), w.process(t, "b", "z", in("apple"))
+	from, one, two, three := w.process(t, "a", "from"), w.process(t, "a", "x", in("app/web")),
+		w.process(t, "b", "y", in("app")), w.process(t, "b", "z", in("apple"))
 	sent, err := w.courier("a").Send(t.Context(), from, say(t, "group:app", "g"), false)
 	if err != nil || sent.Receivers != 1 || sent.Nodes != 1 {
 		t.Errorf("%+v, %v", sent, err)
@@ -294,7 +300,8 @@ func TestMessagesForMany(t *testing.T) {
 	if got, _ := w.courier("b").Receive(t.Context(), three, 1, 0); len(got) != 0 {
 		t.Error("another group got it")
 	}
-	if sent, err := w.courier("a").Send(t.Context(), from, say(t, "broadcast@b", "b"), false); err != nil || sent.Nodes != 1 || sent.Receivers != 0 {
+	if sent, err := w.courier("a").Send(t.Context(), from, say(t, "broadcast@b", "b"), false); err != nil ||
+		sent.Nodes != 1 || sent.Receivers != 0 {
 		t.Errorf("%+v, %v", sent, err)
 	}
 	receive(t, w.courier("b"), three)
@@ -366,10 +373,12 @@ func TestSignals(t *testing.T) {
 	}
 	stranger, child := w.process(t, "a", "stranger"), w.process(t, "b", "child")
 	to := "b:" + child.String()
-	if _, err := w.courier("a").Send(t.Context(), stranger, say(t, to, "", signal(post.Kill)), false); reasonOf(err) != post.NotAllowed {
+	if _, err := w.courier("a").Send(t.Context(), stranger, say(t, to, "", signal(post.Kill)),
+		false); reasonOf(err) != post.NotAllowed {
 		t.Errorf("a stranger: %v", err)
 	}
-	if _, err := w.courier("a").Send(t.Context(), stranger, say(t, to, "", signal(post.MonitorDown)), false); reasonOf(err) != post.NotAllowed {
+	if _, err := w.courier("a").Send(t.Context(), stranger, say(t, to, "", signal(post.MonitorDown)),
+		false); reasonOf(err) != post.NotAllowed {
 		t.Errorf("a forged signal: %v", err)
 	}
 	if _, err := w.courier("a").Send(t.Context(), stranger, say(t, to, "", signal(post.UserDefined)), false); err != nil {
@@ -378,7 +387,8 @@ func TestSignals(t *testing.T) {
 	if m := receive(t, w.courier("b"), child); m.Payload.Signal.Kind != post.UserDefined {
 		t.Errorf("received %+v", m)
 	}
-	if sent, err := w.courier("a").Send(t.Context(), kernel.KernelPID, say(t, to, "", signal(post.Kill)), false); err != nil || sent.State != "signalled" {
+	if sent, err := w.courier("a").Send(t.Context(), kernel.KernelPID, say(t, to, "", signal(post.Kill)),
+		false); err != nil || sent.State != "signalled" {
 		t.Errorf("the kernel: %+v, %v", sent, err)
 	}
 	if e, _ := w.table["b"].Find(child); e.State != kernel.Exited {
@@ -399,7 +409,8 @@ func TestTokensNameTheirProcess(t *testing.T) {
 		t.Errorf("the token names %v, %v", e.PID, ok)
 	}
 	forged := strings.Replace(a.Token(pid), pid.String(), other.String(), 1)
-	for _, bad := range []string{"", TokenPrefix, forged, a.Token(pid) + "0", strings.TrimPrefix(a.Token(pid), TokenPrefix), a.Token(999)} {
+	for _, bad := range []string{"", TokenPrefix, forged, a.Token(pid) + "0", strings.TrimPrefix(a.Token(pid),
+		TokenPrefix), a.Token(999)} {
 		if e, ok := a.Holder(bad); ok {
 			t.Errorf("%q names %s", bad, e.PID)
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 // signals are what the kernel does for the signals that it carries out.
-var signals = map[post.SignalKind]string{post.Shutdown: "TERM", post.Kill: "KILL", post.Suspend: "STOP", post.Resume: "CONT"}
+var signals = map[post.SignalKind]string{post.Shutdown: "TERM", post.Kill: "KILL", post.Suspend: "STOP",
+	post.Resume: "CONT"}
 
 // kernel reads the inbox of the node itself, until the courier closes: signals that it carries out
 // and questions to it.
@@ -46,7 +47,8 @@ func (c *Courier) kernel() {
 func (c *Courier) obey(m *post.Message) (post.Payload, *post.Failure) {
 	s := m.Payload.Signal
 	if s == nil {
-		return post.Payload{}, post.Fail(post.NotAllowed, "the kernel takes signals: ping, dump_state, and those for its processes")
+		return post.Payload{}, post.Fail(post.NotAllowed,
+			"the kernel takes signals: ping, dump_state, and those for its processes")
 	}
 	if m.To.Kind == post.ToProcess {
 		return c.control(m, *s)
@@ -79,14 +81,16 @@ func (c *Courier) control(m *post.Message, s post.Signal) (post.Payload, *post.F
 	by, known := c.table.Find(m.From.PID)
 	supervises := here && known && by.Role == kernel.RoleSupervisor && mayReach(by.Company, e)
 	if m.From.PID != kernel.KernelPID && !(here && e.Parent == m.From.PID) && !supervises {
-		return post.Payload{}, post.Fail(post.NotAllowed, "signal %s: only the node, its parent and a supervisor may send it to process %s", s.Kind, e.PID)
+		return post.Payload{}, post.Fail(post.NotAllowed,
+			"signal %s: only the node, its parent and a supervisor may send it to process %s", s.Kind, e.PID)
 	}
 	if err := c.signal(e.PID, signals[s.Kind]); err != nil {
 		return post.Payload{}, post.Fail(post.NotAllowed, "%s", err)
 	}
 	if c.cfg.Events != nil {
 		pid := e.PID
-		c.cfg.Events.Add(kernel.Event{Level: kernel.LevelInfo, PID: &pid, Kind: "ipc.signal", Message: fmt.Sprintf("%s of %s:%s", s.Kind, c.cfg.Name(m.From.Node), m.From.PID)})
+		c.cfg.Events.Add(kernel.Event{Level: kernel.LevelInfo, PID: &pid, Kind: "ipc.signal",
+			Message: fmt.Sprintf("%s of %s:%s", s.Kind, c.cfg.Name(m.From.Node), m.From.PID)})
 	}
 	return post.Payload{Kind: post.JSON, JSON: json.RawMessage(`{"done":true}`)}, nil
 }

@@ -221,7 +221,8 @@ type wireMsg struct {
 }
 
 func encode(f post.Frame) []byte {
-	w := wire{Epoch: f.Epoch, Number: f.Number, Asked: f.Asked, Seq: f.Seq, PID: uint64(f.PID), ID: f.ID, Reason: string(f.Reason), Detail: f.Detail}
+	w := wire{Epoch: f.Epoch, Number: f.Number, Asked: f.Asked, Seq: f.Seq, PID: uint64(f.PID), ID: f.ID,
+		Reason: string(f.Reason), Detail: f.Detail}
 	if f.Message != nil {
 		w.Message = wireOf(f.Message)
 	}
@@ -230,8 +231,10 @@ func encode(f post.Frame) []byte {
 
 func wireOf(m *post.Message) *wireMsg {
 	p := m.Payload
-	return &wireMsg{ID: m.ID, Node: m.From.Node, PID: uint64(m.From.PID), To: m.To.String(), Kind: string(p.Kind), Text: p.Text, JSON: p.JSON, Tool: p.Tool, Call: p.Call,
-		Binary: p.Binary, Segment: p.Segment, Signal: p.Signal, At: m.At.UnixNano(), Deadline: m.Deadline.UnixNano(), Company: m.Company, Correlation: m.Correlation, Trace: m.Trace,
+	return &wireMsg{ID: m.ID, Node: m.From.Node, PID: uint64(m.From.PID), To: m.To.String(), Kind: string(p.Kind),
+		Text: p.Text, JSON: p.JSON, Tool: p.Tool, Call: p.Call,
+		Binary: p.Binary, Segment: p.Segment, Signal: p.Signal, At: m.At.UnixNano(), Deadline: m.Deadline.UnixNano(),
+		Company: m.Company, Correlation: m.Correlation, Trace: m.Trace,
 		WantsReply: m.WantsReply, Reliable: m.Reliable, Durable: m.Durable, Attempt: m.Attempt}
 }
 
@@ -240,7 +243,8 @@ func decode(typ byte, b []byte) (post.Frame, error) {
 	if err := ledger.Unmarshal(b, &w); err != nil {
 		return post.Frame{}, err
 	}
-	f := post.Frame{Kind: post.FrameKind(typ), Epoch: w.Epoch, Number: w.Number, Asked: w.Asked, Seq: w.Seq, PID: kernel.PID(w.PID), ID: w.ID, Reason: post.Reason(w.Reason), Detail: w.Detail}
+	f := post.Frame{Kind: post.FrameKind(typ), Epoch: w.Epoch, Number: w.Number, Asked: w.Asked, Seq: w.Seq,
+		PID: kernel.PID(w.PID), ID: w.ID, Reason: post.Reason(w.Reason), Detail: w.Detail}
 	if w.Message != nil {
 		m, err := w.Message.message()
 		if err != nil {
@@ -257,8 +261,10 @@ func (w *wireMsg) message() (*post.Message, error) {
 		return nil, err
 	}
 	m := &post.Message{ID: w.ID, From: kernel.Address{Node: w.Node, PID: kernel.PID(w.PID)}, To: to,
-		Payload: post.Payload{Kind: post.PayloadKind(w.Kind), Text: w.Text, JSON: w.JSON, Tool: w.Tool, Call: w.Call, Binary: w.Binary, Segment: w.Segment, Signal: w.Signal},
-		At:      time.Unix(0, w.At), Deadline: time.Unix(0, w.Deadline), Company: w.Company, Correlation: w.Correlation, Trace: w.Trace,
+		Payload: post.Payload{Kind: post.PayloadKind(w.Kind), Text: w.Text, JSON: w.JSON, Tool: w.Tool, Call: w.Call,
+			Binary: w.Binary, Segment: w.Segment, Signal: w.Signal},
+		At: time.Unix(0, w.At), Deadline: time.Unix(0, w.Deadline), Company: w.Company, Correlation: w.Correlation,
+		Trace:      w.Trace,
 		WantsReply: w.WantsReply, Reliable: w.Reliable, Durable: w.Durable, Attempt: w.Attempt}
 	return m, m.Payload.Validate()
 }

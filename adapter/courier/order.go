@@ -35,12 +35,15 @@ func (o Order) Message(now time.Time) (*post.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &post.Message{ID: o.ID, To: to, Reliable: o.Reliable || o.Durable, Durable: o.Durable, Correlation: o.Correlation, Trace: o.Trace}
+	m := &post.Message{ID: o.ID, To: to, Reliable: o.Reliable || o.Durable, Durable: o.Durable, Correlation: o.Correlation,
+		Trace: o.Trace}
 	switch {
 	case o.ID != "" && !m.Reliable:
-		return nil, kernel.Errorf(kernel.BadRequest, "id: only a reliable message has an ID of its sender; set reliable or durable")
+		return nil, kernel.Errorf(kernel.BadRequest,
+			"id: only a reliable message has an ID of its sender; set reliable or durable")
 	case o.Await && !m.Reliable:
-		return nil, kernel.Errorf(kernel.BadRequest, "await: only a reliable message is acknowledged; set reliable or durable")
+		return nil, kernel.Errorf(kernel.BadRequest,
+			"await: only a reliable message is acknowledged; set reliable or durable")
 	case o.KeepSec > 0 && !o.Durable:
 		return nil, kernel.Errorf(kernel.BadRequest, "keep_seconds: only a durable message is kept; set durable")
 	case o.Durable && o.KeepSec > 0:
@@ -219,7 +222,8 @@ type Shown struct {
 
 // Shown describes a message.
 func (c *Courier) Shown(m *post.Message) Shown {
-	return Shown{m.ID, c.AddressOf(m.From), m.To.String(), m.Payload, m.At.UTC(), m.Deadline.UTC(), m.Company, m.Correlation, m.Trace, m.WantsReply, m.Reliable, m.Durable, m.Attempt}
+	return Shown{m.ID, c.AddressOf(m.From), m.To.String(), m.Payload, m.At.UTC(), m.Deadline.UTC(), m.Company,
+		m.Correlation, m.Trace, m.WantsReply, m.Reliable, m.Durable, m.Attempt}
 }
 
 // AddressOf writes an address with the name of its node.

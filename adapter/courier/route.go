@@ -136,7 +136,8 @@ func (c *Courier) find(ctx context.Context, e kernel.Entry, m *post.Message) (ke
 		return to, nil
 	}
 	if e.Capabilities.Scope.Kind != kernel.ScopeAll && e.Capabilities.Scope.Kind != "" {
-		return to, post.Fail(post.NotAllowed, "process %s may send to processes of its own node alone: its ipc_scope is %s", e.PID, e.Capabilities.Scope.Kind)
+		return to, post.Fail(post.NotAllowed, "process %s may send to processes of its own node alone: its ipc_scope is %s",
+			e.PID, e.Capabilities.Scope.Kind)
 	}
 	return to, nil
 }
@@ -172,7 +173,8 @@ func (c *Courier) locate(ctx context.Context, m *post.Message) (kernel.Address, 
 	switch m.To.Kind {
 	case post.ToProcess:
 		if here && !c.table.Receives(m.To.PID) {
-			return kernel.Address{}, post.Fail(post.TargetNotFound, "process %s does not run on this node, or has no inbox", m.To.PID)
+			return kernel.Address{}, post.Fail(post.TargetNotFound,
+				"process %s does not run on this node, or has no inbox", m.To.PID)
 		}
 		if here {
 			node = c.cfg.Node
@@ -197,7 +199,8 @@ func (c *Courier) locate(ctx context.Context, m *post.Message) (kernel.Address, 
 	if node != "" {
 		nodes = slices.DeleteFunc(nodes, func(n string) bool { return n != node })
 	}
-	all := slices.DeleteFunc(slices.Clone(c.elsewhere(ctx, nodes, m.To.Name)), func(p place) bool { return !fits(p) || node != "" && p.Node != node || !c.cfg.Alive(p.Node) })
+	all := slices.DeleteFunc(slices.Clone(c.elsewhere(ctx, nodes, m.To.Name)),
+		func(p place) bool { return !fits(p) || node != "" && p.Node != node || !c.cfg.Alive(p.Node) })
 	if len(all) == 0 {
 		return kernel.Address{}, post.Fail(post.TargetNotFound, "%s: no such process runs on a node that answers", m.To)
 	}
@@ -215,7 +218,8 @@ func (c *Courier) next(all []place) kernel.Address {
 // Named returns the processes of this node that have a name and receive.
 func (c *Courier) Named(name string) []kernel.Entry {
 	return c.table.Select(func(e *kernel.Entry) bool {
-		return e.Name == name && e.PID != kernel.KernelPID && e.Capabilities.CanIPC && (e.State == kernel.Running || e.State == kernel.Suspended)
+		return e.Name == name && e.PID != kernel.KernelPID && e.Capabilities.CanIPC &&
+			(e.State == kernel.Running || e.State == kernel.Suspended)
 	})
 }
 
@@ -265,7 +269,8 @@ func (c *Courier) elsewhere(ctx context.Context, nodes []string, name string) []
 // members returns the processes of this node that a message for many is for.
 func (c *Courier) members(t post.Target, company string) []kernel.Entry {
 	return c.table.Select(func(e *kernel.Entry) bool {
-		if e.PID == kernel.KernelPID || !e.Capabilities.CanIPC || e.State != kernel.Running && e.State != kernel.Suspended || !mayReach(company, *e) {
+		if e.PID == kernel.KernelPID || !e.Capabilities.CanIPC || e.State != kernel.Running && e.State != kernel.Suspended ||
+			!mayReach(company, *e) {
 			return false
 		}
 		return t.Kind == post.ToBroadcast || e.Group == t.Name || strings.HasPrefix(e.Group, t.Name+"/")

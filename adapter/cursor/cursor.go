@@ -31,7 +31,8 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}
-	c := cli.Call{Input: r.Told(), State: []string{".cursor", ".config/cursor"}, Args: []string{"--print", "--output-format", "stream-json", "--workspace", r.Place.Dir, "--trust"}}
+	c := cli.Call{Input: r.Told(), State: []string{".cursor", ".config/cursor"},
+		Args: []string{"--print", "--output-format", "stream-json", "--workspace", r.Place.Dir, "--trust"}}
 	if r.Skip {
 		c.Args = append(c.Args, "--force")
 	}

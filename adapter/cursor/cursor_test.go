@@ -22,14 +22,17 @@ const (
 
 func TestItIsStartedAsItsManualSays(t *testing.T) {
 	t.Parallel()
-	b := clitest.New(t, Tool{}, map[string]any{"model": "sonnet-4", "env": map[string]any{"CURSOR_API_KEY": "ck-canary-0123456789"}}, clitest.Print(begun, told, said, tool, won))
+	b := clitest.New(t, Tool{}, map[string]any{"model": "sonnet-4",
+		"env": map[string]any{"CURSOR_API_KEY": "ck-canary-0123456789"}}, clitest.Print(begun, told, said, tool, won))
 	o := b.Invoke()
-	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello cursor" || o.SessionID != "c6b62c6f-7ead-4fd6-9922-e952131177ff" ||
+	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello cursor" ||
+		o.SessionID != "c6b62c6f-7ead-4fd6-9922-e952131177ff" ||
 		*o.Usage != (entity.Usage{InputTokens: 13, CachedInputTokens: 5, OutputTokens: 3}) {
 		t.Fatalf("%+v %s", o, o.Result)
 	}
 	c := b.Call(0)
-	if !clitest.Has(c.Args, "--print", "--output-format", "stream-json", "--workspace", c.Dir, "--trust", "--force", "--model", "sonnet-4") || c.Env["CURSOR_API_KEY"] != "ck-canary-0123456789" {
+	if !clitest.Has(c.Args, "--print", "--output-format", "stream-json", "--workspace", c.Dir, "--trust", "--force",
+		"--model", "sonnet-4") || c.Env["CURSOR_API_KEY"] != "ck-canary-0123456789" {
 		t.Errorf("arguments %q", c.Args)
 	}
 	if o = b.Again(o); o.Status != entity.RunSucceeded || !clitest.Has(b.Call(1).Args, "--resume", o.SessionID) {
@@ -39,11 +42,14 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 
 func TestHowItEnds(t *testing.T) {
 	t.Parallel()
-	o := clitest.New(t, Tool{}, nil, "echo 'Error: Authentication required. Please run agent login first' >&2; exit 1").Invoke()
-	if o.Status != entity.RunFailed || o.ErrorCode != "auth_required" || !strings.Contains(o.Error, "Authentication required") {
+	o := clitest.New(t, Tool{}, nil,
+		"echo 'Error: Authentication required. Please run agent login first' >&2; exit 1").Invoke()
+	if o.Status != entity.RunFailed || o.ErrorCode != "auth_required" || !strings.Contains(o.Error,
+		"Authentication required") {
 		t.Errorf("%+v", o)
 	}
-	if o := clitest.New(t, Tool{}, nil, clitest.Print(begun, said)).Invoke(); o.Status != entity.RunFailed || o.Error != "The agent ended without a result" {
+	if o := clitest.New(t, Tool{}, nil, clitest.Print(begun, said)).Invoke(); o.Status != entity.RunFailed ||
+		o.Error != "The agent ended without a result" {
 		t.Errorf("%+v", o)
 	}
 	b := clitest.New(t, Tool{}, nil, clitest.Print(begun, won))

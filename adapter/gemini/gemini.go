@@ -23,7 +23,8 @@ import (
 )
 
 // elsewhere are variables that would direct calls past the gateway.
-var elsewhere = []string{"GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA", "GOOGLE_VERTEX_BASE_URL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_ACCESS_TOKEN",
+var elsewhere = []string{"GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA",
+	"GOOGLE_VERTEX_BASE_URL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_ACCESS_TOKEN",
 	"GOOGLE_APPLICATION_CREDENTIALS", "CODE_ASSIST_ENDPOINT", "GEMINI_CLI_CUSTOM_HEADERS", "GEMINI_API_KEY_AUTH_MECHANISM"}
 
 // Tool is Gemini CLI.
@@ -43,7 +44,8 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}
-	c := cli.Call{Input: r.Told(), Env: map[string]string{}, Args: []string{"--output-format", "stream-json", "--skip-trust"}}
+	c := cli.Call{Input: r.Told(), Env: map[string]string{}, Args: []string{"--output-format", "stream-json",
+		"--skip-trust"}}
 	if err := settle(r, &c); err != nil {
 		return cli.Call{}, err
 	}
@@ -189,7 +191,8 @@ func (r *reader) Line(line []byte) {
 	case e.Type == "result":
 		r.ended = true
 		if u := e.Stats; u != nil {
-			r.r.Usage = &entity.Usage{InputTokens: max(u.Input-u.Cached, 0), CachedInputTokens: u.Cached, OutputTokens: max(u.Output, u.Total-u.Input)} // only the total includes thinking
+			r.r.Usage = &entity.Usage{InputTokens: max(u.Input-u.Cached, 0), CachedInputTokens: u.Cached,
+				OutputTokens: max(u.Output, u.Total-u.Input)} // only the total includes thinking
 		}
 		if e.Status != "success" {
 			r.r.Failed = true

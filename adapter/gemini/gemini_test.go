@@ -27,18 +27,23 @@ const (
 
 func TestItIsStartedAsItsManualSays(t *testing.T) {
 	t.Parallel()
-	b := clitest.New(t, Tool{}, map[string]any{"model": "gemini-2.5-pro", "gateway": false, "env": map[string]any{"GEMINI_API_KEY": "gk-canary-0123456789"}}, clitest.Print(begun, told, one, used, one, two, won))
+	b := clitest.New(t, Tool{}, map[string]any{"model": "gemini-2.5-pro", "gateway": false,
+		"env": map[string]any{"GEMINI_API_KEY": "gk-canary-0123456789"}}, clitest.Print(begun, told, one, used,
+		one, two, won))
 	b.Inv.Instructions = &company.RunInstructions{Entry: "AGENTS.md", Texts: map[string]string{"AGENTS.md": "Be kind."}}
 	o := b.Invoke()
-	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello gemini" || o.SessionID != "e1127d13-4e04-45e8-ba29-f6879ab65594" ||
+	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello gemini" ||
+		o.SessionID != "e1127d13-4e04-45e8-ba29-f6879ab65594" ||
 		*o.Usage != (entity.Usage{InputTokens: 10, CachedInputTokens: 2, OutputTokens: 11}) {
 		t.Fatalf("%+v %s", o, o.Result)
 	}
 	c := b.Call(0)
-	if got := strings.Join(c.Args, " "); got != "--output-format stream-json --skip-trust --approval-mode yolo --model gemini-2.5-pro" {
+	if got := strings.Join(c.Args,
+		" "); got != "--output-format stream-json --skip-trust --approval-mode yolo --model gemini-2.5-pro" {
 		t.Errorf("arguments %q", got)
 	}
-	if !strings.HasSuffix(c.Env["GEMINI_CLI_HOME"], "/workspaces/agent-1") || c.Env["GEMINI_API_KEY"] != "gk-canary-0123456789" || !strings.Contains(c.Input, "Be kind.") {
+	if !strings.HasSuffix(c.Env["GEMINI_CLI_HOME"], "/workspaces/agent-1") ||
+		c.Env["GEMINI_API_KEY"] != "gk-canary-0123456789" || !strings.Contains(c.Input, "Be kind.") {
 		t.Errorf("%q\n%s", c.Env, c.Input)
 	}
 	if o = b.Again(o); o.Status != entity.RunSucceeded || !clitest.Has(b.Call(1).Args, "--resume", o.SessionID) {
@@ -49,14 +54,17 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 // By default it calls the gateway, and has no key but the run's token.
 func TestItAsksTheGateway(t *testing.T) {
 	t.Parallel()
-	b := clitest.New(t, Tool{}, map[string]any{"model": "local/qwen", "env": map[string]any{"GEMINI_API_KEY": "gk-canary-0123456789", "GOOGLE_API_KEY": "gk-canary-1", "GOOGLE_GENAI_USE_VERTEXAI": "true"}},
+	b := clitest.New(t, Tool{}, map[string]any{"model": "local/qwen",
+		"env": map[string]any{"GEMINI_API_KEY": "gk-canary-0123456789", "GOOGLE_API_KEY": "gk-canary-1",
+			"GOOGLE_GENAI_USE_VERTEXAI": "true"}},
 		`cat "$GEMINI_CLI_HOME/.gemini/settings.json" >$at/settings
 `+clitest.Print(begun, told, one, two, won))
 	if o := b.Invoke(); o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello gemini" {
 		t.Fatalf("%+v %s", o, o.Result)
 	}
 	c := b.Call(0)
-	if c.Env["GOOGLE_GEMINI_BASE_URL"] != "http://127.0.0.1:3100/llm/gemini" || c.Env["GEMINI_API_KEY"] != clitest.Token || !strings.Contains(c.Env["NO_PROXY"], "127.0.0.1") || !strings.Contains(b.File(0, "settings"), "gemini-api-key") {
+	if c.Env["GOOGLE_GEMINI_BASE_URL"] != "http://127.0.0.1:3100/llm/gemini" || c.Env["GEMINI_API_KEY"] != clitest.Token ||
+		!strings.Contains(c.Env["NO_PROXY"], "127.0.0.1") || !strings.Contains(b.File(0, "settings"), "gemini-api-key") {
 		t.Errorf("%q, settings %s", c.Env, b.File(0, "settings"))
 	}
 	for k, v := range c.Env {
@@ -73,7 +81,8 @@ func TestHowItEnds(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	o = clitest.New(t, Tool{}, nil, "echo 'Please set an Auth method' >&2; exit 41").Invoke()
-	if o.Status != entity.RunFailed || o.ErrorCode != "auth_required" || o.Error != "Process exited with code 41: Please set an Auth method" {
+	if o.Status != entity.RunFailed || o.ErrorCode != "auth_required" ||
+		o.Error != "Process exited with code 41: Please set an Auth method" {
 		t.Errorf("%+v", o)
 	}
 	b := clitest.New(t, Tool{}, nil, clitest.Print(begun, one, won))
@@ -106,7 +115,8 @@ func TestASessionIsSetAside(t *testing.T) {
 	for _, bad := range []string{"", "4650", "*", "../../../x", "????????-"} {
 		setAside(home, bad)
 	}
-	for name, want := range map[string]string{"session-2026-11-22T05-16-kept-4650e75a.jsonl": "the talk", "session-2026-11-22T05-16-4650e75a.jsonl": "begun anew", "session-2026-11-22T05-16-61ce70fc.jsonl": "another"} {
+	for name, want := range map[string]string{"session-2026-11-22T05-16-kept-4650e75a.jsonl": "the talk",
+		"session-2026-11-22T05-16-4650e75a.jsonl": "begun anew", "session-2026-11-22T05-16-61ce70fc.jsonl": "another"} {
 		if b, err := os.ReadFile(filepath.Join(chats, name)); err != nil || string(b) != want {
 			t.Errorf("%s is %q, %v", name, b, err)
 		}

@@ -50,19 +50,22 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	}
 	prompt := r.Told()
 	if len(prompt) > maxPrompt {
-		return cli.Call{}, process.Refuse("configuration_incomplete", "What Hermes is to be told has %d bytes; %d are possible", len(prompt), maxPrompt)
+		return cli.Call{}, process.Refuse("configuration_incomplete",
+			"What Hermes is to be told has %d bytes; %d are possible", len(prompt), maxPrompt)
 	}
 	c := cli.Call{Env: map[string]string{"HERMES_HOME": home}, Args: []string{"chat", "-Q", "-q", prompt}}
 	add := func(args ...string) { c.Args = append(c.Args, args...) }
 	if r.Gateway {
 		if r.Model == "" {
-			return cli.Call{}, process.Refuse("configuration_incomplete", "The agent's adapterConfig has no model, which Hermes has to be told")
+			return cli.Call{}, process.Refuse("configuration_incomplete",
+				"The agent's adapterConfig has no model, which Hermes has to be told")
 		}
 		more.Provider = "custom"
 		// JSON is YAML. Tirith is a scanner that Hermes Agent would download; if it can not, it
 		// complains in its output.
 		b, err := json.Marshal(map[string]any{"security": map[string]bool{"tirith_enabled": false},
-			"model": map[string]string{"default": r.Model, "provider": "custom", "base_url": r.LLM() + "/v1", "api_key": "${PAPERCLIP_API_KEY}"}})
+			"model": map[string]string{"default": r.Model, "provider": "custom", "base_url": r.LLM() + "/v1",
+				"api_key": "${PAPERCLIP_API_KEY}"}})
 		if err == nil {
 			err = os.WriteFile(filepath.Join(home, "config.yaml"), append(b, '\n'), 0o600)
 		}
@@ -139,6 +142,7 @@ func (r *reader) Result(stderr string) cli.Result {
 	r.r.Summary = strings.TrimSpace(r.said.String())
 	r.r.Failed = r.r.Summary == ""
 	said := strings.ToLower(r.r.Summary + stderr)
-	r.r.Lost = r.r.Session == "" && strings.Contains(said, "session") && (strings.Contains(said, "not found") || strings.Contains(said, "unknown"))
+	r.r.Lost = r.r.Session == "" && strings.Contains(said, "session") && (strings.Contains(said, "not found") ||
+		strings.Contains(said, "unknown"))
 	return r.r
 }

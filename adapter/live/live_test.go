@@ -30,7 +30,8 @@ func TestRunsAreAtWorkUntilTheyAreOver(t *testing.T) {
 
 // An expired lease gives no authority, just like a missing one.
 func TestWatchEndsWhatMayNotGoOn(t *testing.T) {
-	for name, until := range map[string]time.Duration{"gone": 0, "past": shim.BootTime(), "held": shim.BootTime() + time.Hour} {
+	for name, until := range map[string]time.Duration{"gone": 0, "past": shim.BootTime(), "held": shim.BootTime() +
+		time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			ended := 0
 			stop := Watch(t.Context(), company.Invocation{Authority: func() time.Duration { return until }}, func() { ended++ })
@@ -46,7 +47,8 @@ func TestWatchEndsWhatMayNotGoOn(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	var got map[string]Value
-	if err := json.Unmarshal([]byte(`{"a":"x","b":{"type":"plain","value":"y"},"c":{}}`), &got); err != nil || got["a"] != "x" || got["b"] != "y" || got["c"] != "" {
+	if err := json.Unmarshal([]byte(`{"a":"x","b":{"type":"plain","value":"y"},"c":{}}`), &got); err != nil ||
+		got["a"] != "x" || got["b"] != "y" || got["c"] != "" {
 		t.Errorf("%v, %v", got, err)
 	}
 	if err := json.Unmarshal([]byte(`{"a":7}`), &got); err == nil {

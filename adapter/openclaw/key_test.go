@@ -26,7 +26,8 @@ func TestDamagedDeviceKeyIsDrawnAgain(t *testing.T) {
 	}
 	flipped := bytes.Clone(good)
 	flipped[3] ^= 1
-	for name, bad := range map[string][]byte{"flip": flipped, "zero": make([]byte, len(good)), "cut": good[:40], "empty": {}} {
+	for name, bad := range map[string][]byte{"flip": flipped, "zero": make([]byte, len(good)), "cut": good[:40],
+		"empty": {}} {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}

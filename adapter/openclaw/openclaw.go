@@ -191,12 +191,14 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	case errors.Is(cause, errLease), whole.Err() != nil:
 		return process.Interrupted("The node stopped the run")
 	default:
-		out.Status, out.ErrorCode, out.Error, reason = entity.RunFailed, "adapter_failed", t.red.Clean(err.Error()), "adapter_failed"
+		out.Status, out.ErrorCode, out.Error, reason = entity.RunFailed, "adapter_failed", t.red.Clean(err.Error()),
+			"adapter_failed"
 		if refused, ok := errors.AsType[*gatewayError](err); ok && refused.unknown() {
 			out.ErrorCode = "auth_required"
 		}
 	}
-	out.Result, _ = json.Marshal(map[string]any{"summary": said, "stopReason": reason, "timeoutFired": reason == "timeout", "timeoutSource": source,
+	out.Result, _ = json.Marshal(map[string]any{"summary": said, "stopReason": reason, "timeoutFired": reason == "timeout",
+		"timeoutSource":       source,
 		"effectiveTimeoutSec": int64(limit.Seconds()), "sessionKey": t.session, "gatewayRunId": t.gatewayRun}) // never fails
 	return out
 }
@@ -240,7 +242,8 @@ func (e *gatewayError) starts() bool { return e.Code == "UNAVAILABLE" }
 // unknown reports whether the gateway rejects this node's device or credentials.
 func (e *gatewayError) unknown() bool {
 	all := strings.ToUpper(e.Code + " " + e.Detail.Code + " " + e.Message)
-	return slices.ContainsFunc([]string{"PAIR", "AUTH_", "UNAUTHORIZED"}, func(s string) bool { return strings.Contains(all, s) })
+	return slices.ContainsFunc([]string{"PAIR", "AUTH_", "UNAUTHORIZED"},
+		func(s string) bool { return strings.Contains(all, s) })
 }
 
 func (e *gatewayError) Error() string {
@@ -294,7 +297,8 @@ func (t *talk) run(ctx context.Context) error {
 		Error  json.RawMessage `json:"error"`
 		Text   string          `json:"summary"`
 	}
-	if err := t.call(ctx, "agent.wait", map[string]any{"runId": t.gatewayRun, "timeoutMs": limit.Milliseconds()}, &end); err != nil {
+	if err := t.call(ctx, "agent.wait", map[string]any{"runId": t.gatewayRun, "timeoutMs": limit.Milliseconds()},
+		&end); err != nil {
 		if errors.Is(context.Cause(ctx), errCancelled) || errors.Is(context.Cause(ctx), errLate) {
 			t.abort(to, head, token)
 		}
@@ -337,7 +341,8 @@ func (t *talk) abort(to *url.URL, head http.Header, token string) {
 	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
 	defer cancel()
 	if t.open(ctx, to, head, token) == nil {
-		_ = t.call(ctx, "chat.abort", map[string]string{"sessionKey": t.session, "runId": t.gatewayRun}, nil) // the run may be over
+		_ = t.call(ctx, "chat.abort", map[string]string{"sessionKey": t.session, "runId": t.gatewayRun},
+			nil) // the run may be over
 	}
 }
 
@@ -353,7 +358,8 @@ func (t *talk) connect(ctx context.Context, token string) error {
 			return errors.New("the gateway sends no challenge")
 		}
 		if f.Event == "connect.challenge" {
-			if json.Unmarshal(f.Payload, &challenge) != nil || challenge.Nonce == "" || strings.ContainsAny(challenge.Nonce, "|\r\n\x00") {
+			if json.Unmarshal(f.Payload, &challenge) != nil || challenge.Nonce == "" || strings.ContainsAny(challenge.Nonce,
+				"|\r\n\x00") {
 				return errors.New("the gateway's challenge is malformed")
 			}
 		}
@@ -366,7 +372,8 @@ func (t *talk) connect(ctx context.Context, token string) error {
 		auth["password"] = string(t.c.Password)
 	}
 	params := map[string]any{"minProtocol": oldest, "maxProtocol": newest, "role": role, "scopes": scopes, "auth": auth,
-		"client": map[string]string{"id": clientID, "displayName": "Selvage", "version": "1", "platform": runtime.GOOS, "mode": clientMode}}
+		"client": map[string]string{"id": clientID, "displayName": "Selvage", "version": "1", "platform": runtime.GOOS,
+			"mode": clientMode}}
 	if !t.c.NoDevice {
 		params["device"] = t.a.device(challenge.Nonce, token, cmp.Or(challenge.At, time.Now().UnixMilli()))
 	}
@@ -378,9 +385,11 @@ func (a *Adapter) device(nonce, token string, at int64) map[string]any {
 	public := a.key.Public().(ed25519.PublicKey)
 	sum := sha256.Sum256(public)
 	id := hex.EncodeToString(sum[:])
-	signed := strings.Join([]string{"v3", id, clientID, clientMode, role, strings.Join(scopes, ","), strconv.FormatInt(at, 10), token, nonce, runtime.GOOS, ""}, "|")
+	signed := strings.Join([]string{"v3", id, clientID, clientMode, role, strings.Join(scopes, ","),
+		strconv.FormatInt(at, 10), token, nonce, runtime.GOOS, ""}, "|")
 	b := base64.RawURLEncoding
-	return map[string]any{"id": id, "publicKey": b.EncodeToString(public), "signature": b.EncodeToString(ed25519.Sign(a.key, []byte(signed))), "signedAt": at, "nonce": nonce}
+	return map[string]any{"id": id, "publicKey": b.EncodeToString(public),
+		"signature": b.EncodeToString(ed25519.Sign(a.key, []byte(signed))), "signedAt": at, "nonce": nonce}
 }
 
 // request returns the parameters of the method agent.

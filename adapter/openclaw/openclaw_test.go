@@ -102,7 +102,8 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) {
 			send(`{"type":"event","event":"agent","payload":{"runId":"other","stream":"assistant","data":{"delta":"not ours"}}}`)
 			send(`{"type":"event","event":"agent","payload":{"runId":"claw-1","stream":"lifecycle","data":{"phase":"start"}}}`)
 			send(`{"type":"event","event":"agent","payload":{"runId":"claw-1","stream":"assistant","data":{"delta":"Hello from "}}}`)
-			send(`{"type":"event","event":"agent","payload":{"runId":"claw-1","stream":"assistant","data":{"delta":"the claw, ` + token + `"}}}`)
+			send(`{"type":"event","event":"agent","payload":{"runId":"claw-1","stream":"assistant","data":{"delta":"the claw, ` +
+				token + `"}}}`)
 			switch g.mode {
 			case "error":
 				ok(`{"status":"error","error":"it broke"}`)
@@ -129,13 +130,15 @@ func signed(p map[string]any) bool {
 	}
 	sum := sha256.Sum256(public)
 	client, _ := p["client"].(map[string]any)
-	text := fmt.Sprintf("v3|%s|%s|%s|operator|operator.read,operator.write|%.0f|%s|n0nce|%s|", hex.EncodeToString(sum[:]), client["id"], client["mode"], d["signedAt"], token, client["platform"])
+	text := fmt.Sprintf("v3|%s|%s|%s|operator|operator.read,operator.write|%.0f|%s|n0nce|%s|", hex.EncodeToString(sum[:]),
+		client["id"], client["mode"], d["signedAt"], token, client["platform"])
 	return d["id"] == hex.EncodeToString(sum[:]) && ed25519.Verify(public, []byte(text), sig)
 }
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-func invoke(t *testing.T, g *gateway, private []netip.Prefix, more string, change ...func(*company.Invocation)) (company.Outcome, *Adapter, string) {
+func invoke(t *testing.T, g *gateway, private []netip.Prefix, more string,
+	change ...func(*company.Invocation)) (company.Outcome, *Adapter, string) {
 	t.Helper()
 	a, err := New(Config{Dir: t.TempDir(), Private: private})
 	if err != nil {
@@ -144,9 +147,10 @@ func invoke(t *testing.T, g *gateway, private []netip.Prefix, more string, chang
 	var mu sync.Mutex
 	log := ""
 	inv := company.Invocation{AgentName: "Ada", Wake: []byte(`{"wakeReason":"x"}`), Secrets: []string{token},
-		Config: []byte(`{"url":"` + strings.Replace(g.URL, "http", "ws", 1) + `","authToken":"` + token + `","agentId":"main","timeoutSec":120` + more + `}`),
-		Run:    entity.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", Context: entity.RunContext{TaskID: "task-1"}},
-		Log:    func(_, text string) { mu.Lock(); defer mu.Unlock(); log += text }, Report: func(company.Report) {},
+		Config: []byte(`{"url":"` + strings.Replace(g.URL, "http", "ws", 1) + `","authToken":"` + token +
+			`","agentId":"main","timeoutSec":120` + more + `}`),
+		Run: entity.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", Context: entity.RunContext{TaskID: "task-1"}},
+		Log: func(_, text string) { mu.Lock(); defer mu.Unlock(); log += text }, Report: func(company.Report) {},
 		Authority: func() time.Duration { return shim.BootTime() + time.Hour }}
 	for _, f := range change {
 		f(&inv)
@@ -178,12 +182,15 @@ func invoke(t *testing.T, g *gateway, private []netip.Prefix, more string, chang
 func TestAGatewaysAgentDoesARun(t *testing.T) {
 	g := newGateway(t, "")
 	o, _, log := invoke(t, g, loopback, `,"payloadTemplate":{"message":"Be kind.","thinking":"low"}`)
-	if o.Status != entity.RunSucceeded || !strings.HasPrefix(*o.Stdout, "Hello from the claw, ") || !strings.Contains(log, "[openclaw] start") || strings.Contains(log, "not ours") {
+	if o.Status != entity.RunSucceeded || !strings.HasPrefix(*o.Stdout, "Hello from the claw, ") || !strings.Contains(log,
+		"[openclaw] start") || strings.Contains(log, "not ours") {
 		t.Fatalf("%+v %s", o, log)
 	}
 	p := g.asked[0]
-	if p["sessionKey"] != "agent:main:selvage:issue:task-1" || p["idempotencyKey"] != "run-1" || p["agentId"] != "main" || p["thinking"] != "low" ||
-		!strings.HasPrefix(fmt.Sprint(p["message"]), "Be kind.\n\nYou are agent agent-1 (Ada)") || !strings.Contains(fmt.Sprint(p["message"]), "task-1") {
+	if p["sessionKey"] != "agent:main:selvage:issue:task-1" || p["idempotencyKey"] != "run-1" || p["agentId"] != "main" ||
+		p["thinking"] != "low" ||
+		!strings.HasPrefix(fmt.Sprint(p["message"]), "Be kind.\n\nYou are agent agent-1 (Ada)") ||
+		!strings.Contains(fmt.Sprint(p["message"]), "task-1") {
 		t.Errorf("asked with %v", p)
 	}
 	invoke(t, g, loopback, `,"sessionKeyStrategy":"run"`)
@@ -201,20 +208,24 @@ func TestHowItEnds(t *testing.T) {
 		"mismatch": {"auth_required", "The gateway refuses: not this one (INVALID_REQUEST)"},
 		"unpaired": {"auth_required", "The gateway refuses: pairing required (NOT_PAIRED)"},
 	} {
-		if o, _, _ := invoke(t, newGateway(t, mode), loopback, ""); o.Status != entity.RunFailed || o.ErrorCode != want.code || o.Error != want.message {
+		if o, _, _ := invoke(t, newGateway(t, mode), loopback, ""); o.Status != entity.RunFailed ||
+			o.ErrorCode != want.code || o.Error != want.message {
 			t.Errorf("%s: %+v", mode, o)
 		}
 	}
 	// While a gateway is starting, the run retries.
-	if o, _, log := invoke(t, newGateway(t, "starting"), loopback, ""); o.Status != entity.RunSucceeded || strings.Count(log, "the gateway is starting") != 1 {
+	if o, _, log := invoke(t, newGateway(t, "starting"), loopback, ""); o.Status != entity.RunSucceeded ||
+		strings.Count(log, "the gateway is starting") != 1 {
 		t.Errorf("starting: %+v %s", o, log)
 	}
-	if o, _, _ := invoke(t, newGateway(t, ""), nil, ""); o.Status != entity.RunFailed || !strings.Contains(o.Error, "private or reserved") {
+	if o, _, _ := invoke(t, newGateway(t, ""), nil, ""); o.Status != entity.RunFailed || !strings.Contains(o.Error,
+		"private or reserved") {
 		t.Errorf("a private address: %+v", o)
 	}
 	until := shim.BootTime() + 600*time.Millisecond
 	lease := func(inv *company.Invocation) { inv.Authority = func() time.Duration { return until } }
-	if o, _, _ := invoke(t, newGateway(t, "stuck"), loopback, "", lease); o.Status != entity.RunInterrupted || shim.BootTime() > until+time.Minute {
+	if o, _, _ := invoke(t, newGateway(t, "stuck"), loopback, "", lease); o.Status != entity.RunInterrupted ||
+		shim.BootTime() > until+time.Minute {
 		t.Errorf("without its lease: %+v", o)
 	}
 	g := newGateway(t, "hang")

@@ -70,7 +70,8 @@ func Lead(r *cli.Run, c *cli.Call) error {
 	if err != nil {
 		return err
 	}
-	for k, v := range map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1", "XDG_DATA_HOME": filepath.Join(home, "data"), "XDG_STATE_HOME": filepath.Join(home, "state"),
+	for k, v := range map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1", "XDG_DATA_HOME": filepath.Join(home, "data"),
+		"XDG_STATE_HOME":  filepath.Join(home, "state"),
 		"XDG_CONFIG_HOME": filepath.Join(home, "config")} {
 		c.Env[k] = v
 	}
@@ -80,7 +81,8 @@ func Lead(r *cli.Run, c *cli.Call) error {
 	}
 	if r.Gateway {
 		if r.Model == "" {
-			return process.Refuse("configuration_incomplete", "The agent's adapterConfig has no model, which OpenCode has to be told")
+			return process.Refuse("configuration_incomplete",
+				"The agent's adapterConfig has no model, which OpenCode has to be told")
 		}
 		cli.NoKeys(c.Env)
 		model := provider + "/" + r.Model

@@ -21,10 +21,13 @@ const (
 
 func TestItIsStartedAsItsManualSays(t *testing.T) {
 	t.Parallel()
-	b := clitest.New(t, Tool{}, map[string]any{"model": "local/qwen", "effort": "high"}, clitest.Print(step, text, done, step, text, done))
+	b := clitest.New(t, Tool{}, map[string]any{"model": "local/qwen", "effort": "high"}, clitest.Print(step, text, done,
+		step, text, done))
 	o := b.Invoke()
-	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello chat" || o.SessionID != "ses_e013c3b4fffej50M1XDT1mo4nO" ||
-		*o.Usage != (entity.Usage{InputTokens: 26, CachedInputTokens: 10, OutputTokens: 8}) || !strings.Contains(string(o.Result), `"reportedCostUsd":0.5`) {
+	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello chat" ||
+		o.SessionID != "ses_e013c3b4fffej50M1XDT1mo4nO" ||
+		*o.Usage != (entity.Usage{InputTokens: 26, CachedInputTokens: 10, OutputTokens: 8}) ||
+		!strings.Contains(string(o.Result), `"reportedCostUsd":0.5`) {
 		t.Fatalf("%+v %s", o, o.Result)
 	}
 	c := b.Call(0)
@@ -32,7 +35,8 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 		t.Errorf("arguments %q", got)
 	}
 	config := c.Env["OPENCODE_CONFIG_CONTENT"]
-	if !strings.Contains(config, `"baseURL":"http://127.0.0.1:3100/llm/v1"`) || !strings.Contains(config, `"apiKey":"{env:PAPERCLIP_API_KEY}"`) || strings.Contains(config, clitest.Token) ||
+	if !strings.Contains(config, `"baseURL":"http://127.0.0.1:3100/llm/v1"`) || !strings.Contains(config,
+		`"apiKey":"{env:PAPERCLIP_API_KEY}"`) || strings.Contains(config, clitest.Token) ||
 		!strings.HasSuffix(c.Env["XDG_DATA_HOME"], "/workspaces/agent-1/.opencode/data") {
 		t.Errorf("%q", c.Env)
 	}
@@ -44,10 +48,12 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 func TestHowItEnds(t *testing.T) {
 	t.Parallel()
 	config := map[string]any{"model": "m"}
-	if o := clitest.New(t, Tool{}, config, clitest.Print(step, bad)).Invoke(); o.Status != entity.RunFailed || o.ErrorCode != "budget_refused" || o.Error != "Payment Required" {
+	if o := clitest.New(t, Tool{}, config, clitest.Print(step, bad)).Invoke(); o.Status != entity.RunFailed ||
+		o.ErrorCode != "budget_refused" || o.Error != "Payment Required" {
 		t.Errorf("%+v", o)
 	}
-	if o := clitest.New(t, Tool{}, nil, clitest.Print(step)).Invoke(); o.Status != entity.RunFailed || o.ErrorCode != "configuration_incomplete" {
+	if o := clitest.New(t, Tool{}, nil, clitest.Print(step)).Invoke(); o.Status != entity.RunFailed ||
+		o.ErrorCode != "configuration_incomplete" {
 		t.Errorf("without a model: %+v", o)
 	}
 	b := clitest.New(t, Tool{}, config, clitest.Print(step, text, done))

@@ -43,18 +43,21 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	if err != nil {
 		return cli.Call{}, err
 	}
-	c := cli.Call{Input: r.Prompt, Env: map[string]string{"PI_TELEMETRY": "0"}, Args: []string{"--mode", "json", "-p", "--offline", "--session-dir", sessions}}
+	c := cli.Call{Input: r.Prompt, Env: map[string]string{"PI_TELEMETRY": "0"}, Args: []string{"--mode", "json", "-p",
+		"--offline", "--session-dir", sessions}}
 	add := func(args ...string) { c.Args = append(c.Args, args...) }
 	if r.Gateway {
 		if r.Model == "" {
-			return cli.Call{}, process.Refuse("configuration_incomplete", "The agent's adapterConfig has no model, which pi has to be told")
+			return cli.Call{}, process.Refuse("configuration_incomplete",
+				"The agent's adapterConfig has no model, which pi has to be told")
 		}
 		more.Provider = provider
 		dir := filepath.Join(r.Scratch, "pi")
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return cli.Call{}, err
 		}
-		b, err := json.Marshal(map[string]any{"providers": map[string]any{provider: map[string]any{"baseUrl": r.LLM() + "/v1", "api": "openai-completions",
+		b, err := json.Marshal(map[string]any{"providers": map[string]any{provider: map[string]any{"baseUrl": r.LLM() + "/v1",
+			"api":    "openai-completions",
 			"apiKey": "PAPERCLIP_API_KEY", "models": []map[string]string{{"id": r.Model}}}}})
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, "models.json"), b, 0o600)

@@ -28,15 +28,18 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	b.Program("pi", "cat $PI_CODING_AGENT_DIR/models.json >$at/models\n"+script)
 	b.Inv.Skills = []company.RunSkill{{Name: "knots", Files: map[string]string{"SKILL.md": "Tie them."}}}
 	o := b.Invoke()
-	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello chat" || o.SessionID != "01a1fec4-9cb5-77c9-ac83-e07189ef4a63" ||
+	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello chat" ||
+		o.SessionID != "01a1fec4-9cb5-77c9-ac83-e07189ef4a63" ||
 		*o.Usage != (entity.Usage{InputTokens: 26, CachedInputTokens: 10, OutputTokens: 6}) {
 		t.Fatalf("%+v %s", o, o.Result)
 	}
 	c := b.Call(0)
-	if !clitest.Has(c.Args, "--mode", "json", "-p", "--offline", "--session-dir") || !clitest.Has(c.Args, "--provider", "selvage", "--model", "local/qwen", "--thinking", "low", "--skill") {
+	if !clitest.Has(c.Args, "--mode", "json", "-p", "--offline", "--session-dir") || !clitest.Has(c.Args, "--provider",
+		"selvage", "--model", "local/qwen", "--thinking", "low", "--skill") {
 		t.Errorf("arguments %q", c.Args)
 	}
-	if got := b.File(0, "models"); !strings.Contains(got, `"apiKey":"PAPERCLIP_API_KEY"`) || !strings.Contains(got, `"baseUrl":"http://127.0.0.1:3100/llm/v1"`) || strings.Contains(got, clitest.Token) {
+	if got := b.File(0, "models"); !strings.Contains(got, `"apiKey":"PAPERCLIP_API_KEY"`) || !strings.Contains(got,
+		`"baseUrl":"http://127.0.0.1:3100/llm/v1"`) || strings.Contains(got, clitest.Token) {
 		t.Errorf("models %s", got)
 	}
 	if o = b.Again(o); o.Status != entity.RunSucceeded || !clitest.Has(b.Call(1).Args, "--session", o.SessionID) {
@@ -47,7 +50,8 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 func TestHowItEnds(t *testing.T) {
 	t.Parallel()
 	config := map[string]any{"model": "m"}
-	if o := clitest.New(t, Tool{}, config, clitest.Print(begun, bad, over)).Invoke(); o.Status != entity.RunFailed || o.ErrorCode != "budget_refused" || o.Error != "402 Payment Required" {
+	if o := clitest.New(t, Tool{}, config, clitest.Print(begun, bad, over)).Invoke(); o.Status != entity.RunFailed ||
+		o.ErrorCode != "budget_refused" || o.Error != "402 Payment Required" {
 		t.Errorf("%+v", o)
 	}
 	b := clitest.New(t, Tool{}, config, clitest.Print(begun, said, over))

@@ -62,7 +62,8 @@ func seconds(s float64) time.Duration {
 
 // environment returns the variables of a run, and those of their values that are secret. The
 // runtime's variables override those of the agent's configuration.
-func (a *Adapter) environment(inv company.Invocation, c config, token, home, scratch string) (env map[string]string, secrets []string) {
+func (a *Adapter) environment(inv company.Invocation, c config, token, home, scratch string) (env map[string]string,
+	secrets []string) {
 	env = map[string]string{}
 	for _, kv := range a.cfg.Environ {
 		if k, v, ok := strings.Cut(kv, "="); ok && slices.Contains(baseNames, k) {
@@ -93,8 +94,9 @@ func (a *Adapter) environment(inv company.Invocation, c config, token, home, scr
 		"PAPERCLIP_GITHUB_AUTH_MODE": "none", "PAPERCLIP_GIT_METADATA_ROOTS": "[]",
 		"PAPERCLIP_RUNNER_NETWORK_ACCESS": "enabled",
 		"PAPERCLIP_RUNNER_NETWORK_ROOTS":  `["/etc/resolv.conf","/etc/hosts","/etc/nsswitch.conf","/etc/ssl/certs"]`,
-		"PAPERCLIP_WAKE_REASON":           r.Context.WakeReason, "PAPERCLIP_WAKE_PAYLOAD_JSON": string(inv.WakeWithMemories()),
-		"PAPERCLIP_WORKSPACE_CWD": home, "PAPERCLIP_WORKSPACE_SOURCE": "agent_home", "AGENT_HOME": home,
+		"PAPERCLIP_WAKE_REASON":           r.Context.WakeReason,
+		"PAPERCLIP_WAKE_PAYLOAD_JSON":     string(inv.WakeWithMemories()),
+		"PAPERCLIP_WORKSPACE_CWD":         home, "PAPERCLIP_WORKSPACE_SOURCE": "agent_home", "AGENT_HOME": home,
 	})
 	for k, v := range map[string]string{
 		"PAPERCLIP_TASK_ID": r.Context.TaskID, "PAPERCLIP_WAKE_COMMENT_ID": r.Context.CommentID,
@@ -115,12 +117,14 @@ func (a *Adapter) environment(inv company.Invocation, c config, token, home, scr
 func setFolder(env map[string]string, f *entity.RunFolder) {
 	env["PAPERCLIP_WORKSPACE_CWD"], env["PAPERCLIP_WORKSPACE_SOURCE"] = f.Dir, f.Source
 	env["PAPERCLIP_WORKSPACE_STRATEGY"], env["PAPERCLIP_WORKSPACE_ID"] = f.Strategy, f.ProjectWorkspace
-	for k, v := range map[string]string{"REPO_URL": f.RepoURL, "REPO_REF": f.BaseRef, "BRANCH": f.Branch, "WORKTREE_PATH": f.Worktree} {
+	for k, v := range map[string]string{"REPO_URL": f.RepoURL, "REPO_REF": f.BaseRef, "BRANCH": f.Branch,
+		"WORKTREE_PATH": f.Worktree} {
 		if v != "" {
 			env["PAPERCLIP_WORKSPACE_"+k] = v
 		}
 	}
-	list, err := json.Marshal([]map[string]string{{"workspaceId": f.ProjectWorkspace, "executionWorkspaceId": f.ID, "cwd": f.Dir, "repoUrl": f.RepoURL, "repoRef": f.BaseRef}})
+	list, err := json.Marshal([]map[string]string{{"workspaceId": f.ProjectWorkspace, "executionWorkspaceId": f.ID,
+		"cwd": f.Dir, "repoUrl": f.RepoURL, "repoRef": f.BaseRef}})
 	if err == nil { // strings always encode
 		env["PAPERCLIP_WORKSPACES_JSON"] = string(list)
 	}

@@ -54,7 +54,8 @@ func (l limits) of(tool bool, memoryMB int64) shim.Limits {
 	if tool {
 		memory, processes, file = max(memoryMB/2, minToolMemoryMB), ToolProcesses, ToolFileMB
 	}
-	out := shim.Limits{MemoryMB: or(l.MemoryMB, memory), Processes: or(l.Processes, processes), OpenFiles: or(l.OpenFiles, 0), CPUSec: or(l.CPUSec, 0), FileMB: or(l.FileMB, file)}
+	out := shim.Limits{MemoryMB: or(l.MemoryMB, memory), Processes: or(l.Processes, processes),
+		OpenFiles: or(l.OpenFiles, 0), CPUSec: or(l.CPUSec, 0), FileMB: or(l.FileMB, file)}
 	if l.Processes == nil {
 		out.Tasks = processes * tasksEach
 	}
@@ -125,7 +126,8 @@ func (h holding) confines(job Job) bool {
 
 // caches are variables that move the caches of programs into the agent's folder, because a
 // confined run can not write the user's.
-var caches = map[string]string{"XDG_CACHE_HOME": "", "npm_config_cache": "npm", "GOMODCACHE": "go-mod", "CARGO_HOME": "cargo"}
+var caches = map[string]string{"XDG_CACHE_HOME": "", "npm_config_cache": "npm", "GOMODCACHE": "go-mod",
+	"CARGO_HOME": "cargo"}
 
 func keepCaches(env map[string]string, home string) {
 	for name, dir := range caches {
@@ -168,7 +170,8 @@ func tooMuch(killed string, l shim.Limits) string {
 	case "memory":
 		return fmt.Sprintf("Its processes together used more than %d MiB of memory; limits.memoryMb of the adapterConfig says how much they may use", l.MemoryMB)
 	case "processes":
-		return fmt.Sprintf("It had more than %d processes; limits.processes of the adapterConfig says how many it may have", l.Processes)
+		return fmt.Sprintf("It had more than %d processes; limits.processes of the adapterConfig says how many it may have",
+			l.Processes)
 	}
 	return ""
 }

@@ -84,14 +84,17 @@ func TestARunGetsNoMoreThanItsLimits(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, sh(`for i in 1 2 3 4 5 6 7 8; do sleep 100 & done; wait`, "limits", map[string]int{"processes": 5}))
 	o := b.invoke()
-	if o.Status != entity.RunFailed || !strings.HasPrefix(o.Error, "It had more than 5 processes; limits.processes") || fields(t, o.Result)["stopReason"] != "processes_limit" {
+	if o.Status != entity.RunFailed || !strings.HasPrefix(o.Error, "It had more than 5 processes; limits.processes") ||
+		fields(t, o.Result)["stopReason"] != "processes_limit" {
 		t.Errorf("outcome %+v", o)
 	}
-	b = newBed(t, sh(`ulimit -n; exec head -c 2000000 /dev/zero > "$TMPDIR/big"`, "limits", map[string]int{"openFiles": 40, "fileMb": 1}))
+	b = newBed(t, sh(`ulimit -n; exec head -c 2000000 /dev/zero > "$TMPDIR/big"`, "limits", map[string]int{"openFiles": 40,
+		"fileMb": 1}))
 	if o := b.invoke(); o.Signal != "SIGXFSZ" && *o.ExitCode == 0 || b.wrote("stdout") != "40\n" {
 		t.Errorf("outcome %+v, wrote %q", o, b.wrote("stdout"))
 	}
-	for _, bad := range []map[string]any{{"limits": map[string]int{"memoryMb": -1}}, {"writable": []string{"relative"}}, {"hidden": slices.Repeat([]string{"/x"}, maxPaths+1)}} {
+	for _, bad := range []map[string]any{{"limits": map[string]int{"memoryMb": -1}}, {"writable": []string{"relative"}},
+		{"hidden": slices.Repeat([]string{"/x"}, maxPaths+1)}} {
 		bad["command"] = "true"
 		if o := newBed(t, bad).invoke(); o.Status != entity.RunFailed || !strings.Contains(o.Error, "adapterConfig") {
 			t.Errorf("%v: %+v", bad, o)
@@ -122,7 +125,8 @@ func TestARunThatSaysNothingIsBounded(t *testing.T) {
 		{name: "600 MB in six", script: parts, ended: "more than 512 MiB of memory"},
 		{name: "a file of 300 MB", script: file, out: "268435456\n"},
 		{name: "less of each", script: few, out: "200000000\n200000000\n"},
-		{name: "no limit", script: file, more: []any{"limits", map[string]int{"processes": 0, "memoryMb": 0, "fileMb": 0}}, out: "300000000\n"},
+		{name: "no limit", script: file, more: []any{"limits", map[string]int{"processes": 0, "memoryMb": 0, "fileMb": 0}},
+			out: "300000000\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -145,8 +149,10 @@ func TestLimitsByDefault(t *testing.T) {
 		tool              bool
 		machine           int64
 		memory, processes int64
-	}{{false, 0, 512, 256}, {false, 512, 256, 256}, {false, 64_000, 512, 256}, {true, 0, 1024, 1024}, {true, 1024, 1024, 1024}, {true, 64_000, 32_000, 1024}} {
-		if l := (limits{}).of(c.tool, c.machine); l.MemoryMB != c.memory || l.Processes != c.processes || l.Tasks != c.processes*tasksEach || l.FileMB == 0 {
+	}{{false, 0, 512, 256}, {false, 512, 256, 256}, {false, 64_000, 512, 256}, {true, 0, 1024, 1024},
+		{true, 1024, 1024, 1024}, {true, 64_000, 32_000, 1024}} {
+		if l := (limits{}).of(c.tool, c.machine); l.MemoryMB != c.memory || l.Processes != c.processes ||
+			l.Tasks != c.processes*tasksEach || l.FileMB == 0 {
 			t.Errorf("tool %t on %d MiB: %+v", c.tool, c.machine, l)
 		}
 	}
@@ -168,7 +174,8 @@ func TestRepositoryOfAWorktree(t *testing.T) {
 		t.Fatal(err)
 	}
 	repo, tree, evil := filepath.Join(dir, "repo"), filepath.Join(dir, "tree"), filepath.Join(dir, "evil")
-	cmd := exec.Command("sh", "-c", `git init -q repo && cd repo && git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m one && git worktree add -q ../tree
+	cmd := exec.Command("sh", "-c",
+		`git init -q repo && cd repo && git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m one && git worktree add -q ../tree
 mkdir -p ../evil/worktrees && ln -s "$PWD/.git/worktrees/tree" ../evil/worktrees/tree`)
 	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
 	if out, err := cmd.CombinedOutput(); err != nil {

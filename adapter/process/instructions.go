@@ -24,7 +24,8 @@ func layOut(in *company.RunInstructions, scratch string, env map[string]string) 
 		return err
 	}
 	for path, text := range in.Texts {
-		if err := errors.Join(root.MkdirAll(filepath.Dir(path), 0o700), root.WriteFile(path, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(root.MkdirAll(filepath.Dir(path), 0o700), root.WriteFile(path, []byte(text),
+			0o600)); err != nil {
 			return errors.Join(err, root.Close())
 		}
 	}

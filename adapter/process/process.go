@@ -118,7 +118,8 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 
 // carry prepares the run's folders and variables, starts the job that plan returns, and
 // returns when its whole process tree has ended.
-func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, plan func(Place) (Job, error)) company.Outcome {
+func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config,
+	plan func(Place) (Job, error)) company.Outcome {
 	cancel := make(chan struct{}) // closed to cancel: TERM to the tree, KILL after its grace
 	defer a.Begin(inv.Run.ID, sync.OnceFunc(func() { close(cancel) }))()
 	if err := c.check(); err != nil {
@@ -152,9 +153,11 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 	}
 	env["PAPERCLIP_WORKSPACE_CWD"], env["PAPERCLIP_WORKSPACE_SOURCE"] = dir, source
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return failure("The run's working directory %q (%s) is not a directory of this node; create it, or name another", dir, source)
+		return failure("The run's working directory %q (%s) is not a directory of this node; create it, or name another",
+			dir, source)
 	}
-	if err := os.WriteFile(filepath.Join(scratch, scratchMarker), fmt.Appendf(nil, "{\"runId\":%q}\n", inv.Run.ID), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(scratch, scratchMarker), fmt.Appendf(nil, "{\"runId\":%q}\n", inv.Run.ID),
+		0o600); err != nil {
 		return failure("No directory could be made for the run: %v", err)
 	}
 	if err := layOut(inv.Instructions, scratch, env); err != nil {
@@ -176,12 +179,14 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 	place := entity.RunPlace{Dir: dir, Home: home, Scratch: scratch, Source: source}
 	inv.Report(company.Report{Place: &place})
 	red := secret.NewRedactor(secrets)
-	inv.Report(event("adapter.invoke", "adapter invocation", map[string]any{"adapterType": inv.Run.AdapterType, "command": job.Command,
-		"cwd": dir, "commandArgs": shownArgs(red, job.Args), "env": shown(env, c)}))
+	inv.Report(event("adapter.invoke", "adapter invocation", map[string]any{"adapterType": inv.Run.AdapterType,
+		"command": job.Command,
+		"cwd":     dir, "commandArgs": shownArgs(red, job.Args), "env": shown(env, c)}))
 	if source == "agent_home" {
 		inv.Log("system", "[selvage] no working directory is configured; using the agent's workspace "+home+"\n")
 	}
-	spec := shim.Spec{Path: path, Args: append([]string{job.Command}, job.Args...), Dir: dir, Env: list(env), Deadline: inv.Authority()}
+	spec := shim.Spec{Path: path, Args: append([]string{job.Command}, job.Args...), Dir: dir, Env: list(env),
+		Deadline: inv.Authority()}
 	c.hold(&spec, inv, job, home, scratch)
 	spec.Limits = c.Limits.of(!job.plain, a.cfg.MemoryMB)
 	if spec.Deadline <= shim.BootTime() {
@@ -191,7 +196,8 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 }
 
 // watch starts the command and waits for its end.
-func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, job Job, cancel <-chan struct{}, spec shim.Spec, secrets []string) company.Outcome {
+func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, job Job, cancel <-chan struct{},
+	spec shim.Spec, secrets []string) company.Outcome {
 	p, err := Begin(spec, func(spec shim.Spec, stdout, stderr *os.File) (*shim.Process, error) {
 		return job.start(a.shims, spec, stdout, stderr)
 	})
@@ -257,7 +263,8 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 	stop := ""
 	switch {
 	case e.Err != nil:
-		o.Status, o.ErrorCode, o.Error, stop = entity.RunFailed, "process_lost", "The run's process was lost: "+e.Err.Error(), "process_lost"
+		o.Status, o.ErrorCode, o.Error, stop = entity.RunFailed, "process_lost", "The run's process was lost: "+e.Err.Error(),
+			"process_lost"
 	case killed, e.Exit.Killed == "deadline", e.Exit.Killed == "pipe":
 		o.Status, o.ErrorCode, o.Error, stop = entity.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
 	case timedOut:
@@ -265,13 +272,15 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 		o.Error = fmt.Sprintf("Timed out after %ds", int(limit.Round(time.Second)/time.Second))
 		o.ExitCode = nil
 	case tooMuch(e.Exit.Killed, spec.Limits) != "":
-		o.Status, o.ErrorCode, o.Error, stop = entity.RunFailed, "adapter_failed", tooMuch(e.Exit.Killed, spec.Limits), e.Exit.Killed+"_limit"
+		o.Status, o.ErrorCode, o.Error, stop = entity.RunFailed, "adapter_failed", tooMuch(e.Exit.Killed, spec.Limits),
+			e.Exit.Killed+"_limit"
 	case cancelled:
 		o.Status, o.ErrorCode, o.Error, stop = entity.RunCancelled, "cancelled", "Cancelled", "cancelled"
 	case worked && e.Exit.Killed != "": // the work was done, but the command had to be ended
 		o.Status, stop = entity.RunSucceeded, "completed"
 	case e.Exit.Signal != "":
-		o.Status, o.ErrorCode, o.Error, stop = entity.RunFailed, "adapter_failed", "Process was ended by "+e.Exit.Signal, "adapter_failed"
+		o.Status, o.ErrorCode, o.Error, stop = entity.RunFailed, "adapter_failed", "Process was ended by "+e.Exit.Signal,
+			"adapter_failed"
 	case e.Exit.Code != 0:
 		o.Status, o.ErrorCode, stop = entity.RunFailed, "adapter_failed", "adapter_failed"
 		o.Error = fmt.Sprintf("Process exited with code %d", e.Exit.Code)
@@ -301,7 +310,8 @@ func half(s string) string { return strings.ToValidUTF8(s[len(s)-len(s)/2:], "")
 
 // follow copies an output into the run's log with secrets redacted, and returns the end of
 // the text when the stream ends.
-func follow(r *os.File, stream string, log func(stream, text string), secrets []string, hear func([]byte)) <-chan string {
+func follow(r *os.File, stream string, log func(stream, text string), secrets []string,
+	hear func([]byte)) <-chan string {
 	done := make(chan string, 1)
 	go func() {
 		red, end := secret.NewRedactor(secrets), &tail{max: entity.MaxExcerpt}

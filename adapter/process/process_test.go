@@ -38,7 +38,8 @@ type bed struct {
 
 func newBed(t *testing.T, config any) *bed {
 	t.Helper()
-	b := &bed{t: t, dir: t.TempDir(), log: map[string]string{}, pid: make(chan int64, 1), lease: shim.BootTime() + time.Minute}
+	b := &bed{t: t, dir: t.TempDir(), log: map[string]string{}, pid: make(chan int64, 1), lease: shim.BootTime() +
+		time.Minute}
 	var err error
 	b.Adapter, err = New(Config{Shim: shimtest.Command, Dir: b.dir, APIURL: "http://127.0.0.1:3100",
 		ListenHost: "127.0.0.1", ListenPort: "3100", Token: func(entity.Run) (string, error) { return token, nil },
@@ -114,7 +115,8 @@ func TestACommandThatEndsWellSucceeded(t *testing.T) {
 		t.Errorf("outcome %+v", o)
 	}
 	got := fields(t, o.Result)
-	for key, want := range map[string]any{"stdout": "out\n", "stderr": "err\n", "stopReason": "completed", "timeoutFired": false,
+	for key, want := range map[string]any{"stdout": "out\n", "stderr": "err\n", "stopReason": "completed",
+		"timeoutFired":  false,
 		"timeoutSource": "config", "timeoutConfigured": true, "effectiveTimeoutSec": 20.0} {
 		if got[key] != want {
 			t.Errorf("%s is %v, want %v", key, got[key], want)
@@ -128,7 +130,8 @@ func TestACommandThatEndsWellSucceeded(t *testing.T) {
 func TestACommandThatFailsSaysItsCode(t *testing.T) {
 	t.Parallel()
 	o := newBed(t, sh("echo oops >&2; exit 3")).invoke()
-	if o.Status != entity.RunFailed || o.Error != "Process exited with code 3" || o.ErrorCode != "adapter_failed" || *o.ExitCode != 3 {
+	if o.Status != entity.RunFailed || o.Error != "Process exited with code 3" || o.ErrorCode != "adapter_failed" ||
+		*o.ExitCode != 3 {
 		t.Errorf("outcome %+v", o)
 	}
 	if got := fields(t, o.Result); got["stopReason"] != "adapter_failed" || got["effectiveTimeoutSec"] != 900.0 {
@@ -138,7 +141,8 @@ func TestACommandThatFailsSaysItsCode(t *testing.T) {
 
 func TestWhatCanNotStartFails(t *testing.T) {
 	t.Parallel()
-	for _, c := range []any{map[string]any{}, map[string]any{"command": "/no/such/program"}, map[string]any{"command": "no-such-program"},
+	for _, c := range []any{map[string]any{}, map[string]any{"command": "/no/such/program"},
+		map[string]any{"command": "no-such-program"},
 		map[string]any{"command": "true", "cwd": "/no/such/directory"}, "nonsense", map[string]any{"command": 7}} {
 		if o := newBed(t, c).invoke(); o.Status != entity.RunFailed || o.Error == "" || o.ExitCode != nil {
 			t.Errorf("%v: %+v", c, o)
@@ -170,9 +174,12 @@ func TestTheVariablesNameTheFolderOfTheRun(t *testing.T) {
 		want   string // "" for the agent's own
 	}{
 		"nobody": {"", nil, ""}, "the configuration": {own, nil, own + " adapter_config"},
-		"the configuration over a shared folder": {own, &entity.RunFolder{Dir: shared, Source: "project_primary"}, own + " adapter_config"},
-		"a project":                              {"", &entity.RunFolder{Dir: shared, Source: "project_primary"}, shared + " project_primary"},
-		"a worktree":                             {own, &entity.RunFolder{Dir: worktree, Worktree: worktree, Source: "task_session"}, worktree + " task_session"},
+		"the configuration over a shared folder": {own, &entity.RunFolder{Dir: shared, Source: "project_primary"},
+			own + " adapter_config"},
+		"a project": {"", &entity.RunFolder{Dir: shared, Source: "project_primary"},
+			shared + " project_primary"},
+		"a worktree": {own, &entity.RunFolder{Dir: worktree, Worktree: worktree,
+			Source: "task_session"}, worktree + " task_session"},
 	} {
 		b := newBed(t, sh(`[ "$PWD" = "$PAPERCLIP_WORKSPACE_CWD" ] && echo "$PAPERCLIP_WORKSPACE_CWD $PAPERCLIP_WORKSPACE_SOURCE"`, "cwd", c.cwd))
 		b.inv.Folder = c.folder
@@ -190,9 +197,11 @@ func TestTheVariablesNameTheFolderOfTheRun(t *testing.T) {
 // variables, and the node's own are withheld.
 func TestTheEnvironmentIsTheContracts(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, sh("env; pwd", "env", map[string]any{"FOO": "plain value", "MY_TOKEN": map[string]any{"type": "plain", "value": "configured-secret"},
+	b := newBed(t, sh("env; pwd", "env", map[string]any{"FOO": "plain value", "MY_TOKEN": map[string]any{"type": "plain",
+		"value": "configured-secret"},
 		"PAPERCLIP_API_KEY": "mine", "PAPERCLIP_RUN_ID": "mine", "PAPERCLIP_X": "mine", "TMPDIR": "/mine", "BAD=NAME": "x"}))
-	b.inv.Run.Context.ApprovalID, b.inv.Run.Context.ApprovalStatus, b.inv.Run.Context.LinkedIssueIDs = "approval-1", "approved", []string{"task-1", "task-2"}
+	b.inv.Run.Context.ApprovalID, b.inv.Run.Context.ApprovalStatus, b.inv.Run.Context.LinkedIssueIDs = "approval-1",
+		"approved", []string{"task-1", "task-2"}
 	o := b.invoke()
 	env := map[string]string{}
 	for _, l := range strings.Split(*o.Stdout, "\n") {
@@ -200,25 +209,32 @@ func TestTheEnvironmentIsTheContracts(t *testing.T) {
 		env[k] = v
 	}
 	home := filepath.Join(b.dir, "workspaces", "agent-1")
-	for k, want := range map[string]string{"PAPERCLIP_AGENT_ID": "agent-1", "PAPERCLIP_COMPANY_ID": "company-1", "PAPERCLIP_RUN_ID": "run-1",
-		"PAPERCLIP_API_KEY": Redacted, "PAPERCLIP_API_URL": "http://127.0.0.1:3100", "PAPERCLIP_RUNTIME_API_URL": "http://127.0.0.1:3100",
-		"PAPERCLIP_LISTEN_HOST": "127.0.0.1", "PAPERCLIP_LISTEN_PORT": "3100", "PAPERCLIP_TASK_ID": "task-1",
-		"PAPERCLIP_APPROVAL_ID": "approval-1", "PAPERCLIP_APPROVAL_STATUS": "approved", "PAPERCLIP_LINKED_ISSUE_IDS": "task-1,task-2",
-		"PAPERCLIP_WAKE_REASON": "issue_assigned", "PAPERCLIP_WAKE_PAYLOAD_JSON": `{"wakeReason":"issue_assigned"}`,
-		"PAPERCLIP_GIT_METADATA_ROOTS": "[]", "HOME": "/home/x", "AGENT_HOME": home, "FOO": "plain value", "MY_TOKEN": Redacted,
+	for k, want := range map[string]string{"PAPERCLIP_AGENT_ID": "agent-1", "PAPERCLIP_COMPANY_ID": "company-1",
+		"PAPERCLIP_RUN_ID":  "run-1",
+		"PAPERCLIP_API_KEY": Redacted, "PAPERCLIP_API_URL": "http://127.0.0.1:3100",
+		"PAPERCLIP_RUNTIME_API_URL": "http://127.0.0.1:3100",
+		"PAPERCLIP_LISTEN_HOST":     "127.0.0.1", "PAPERCLIP_LISTEN_PORT": "3100", "PAPERCLIP_TASK_ID": "task-1",
+		"PAPERCLIP_APPROVAL_ID": "approval-1", "PAPERCLIP_APPROVAL_STATUS": "approved",
+		"PAPERCLIP_LINKED_ISSUE_IDS": "task-1,task-2",
+		"PAPERCLIP_WAKE_REASON":      "issue_assigned", "PAPERCLIP_WAKE_PAYLOAD_JSON": `{"wakeReason":"issue_assigned"}`,
+		"PAPERCLIP_GIT_METADATA_ROOTS": "[]", "HOME": "/home/x", "AGENT_HOME": home, "FOO": "plain value",
+		"MY_TOKEN":                   Redacted,
 		"PAPERCLIP_RESOLVED_COMMAND": which(t, "sh")} {
 		if env[k] != want {
 			t.Errorf("%s=%q, want %q", k, env[k], want)
 		}
 	}
-	for _, k := range []string{"PAPERCLIP_RUNTIME_TOOLS_AVAILABLE", "PAPERCLIP_RUNTIME_TOOLS_MCP_URL", "PAPERCLIP_RUNTIME_TOOLS_TOKEN",
-		"PAPERCLIP_RUNTIME_TOOLS_EXPIRES_AT", "PAPERCLIP_RUNTIME_TOOLS_GUIDANCE", "PAPERCLIP_GITHUB_AUTH_MODE", "PAPERCLIP_RUNNER_NETWORK_ACCESS",
+	for _, k := range []string{"PAPERCLIP_RUNTIME_TOOLS_AVAILABLE", "PAPERCLIP_RUNTIME_TOOLS_MCP_URL",
+		"PAPERCLIP_RUNTIME_TOOLS_TOKEN",
+		"PAPERCLIP_RUNTIME_TOOLS_EXPIRES_AT", "PAPERCLIP_RUNTIME_TOOLS_GUIDANCE", "PAPERCLIP_GITHUB_AUTH_MODE",
+		"PAPERCLIP_RUNNER_NETWORK_ACCESS",
 		"PAPERCLIP_RUNNER_NETWORK_ROOTS"} {
 		if _, ok := env[k]; !ok {
 			t.Errorf("%s is missing", k)
 		}
 	}
-	for _, k := range []string{"TMPDIR", "TMP", "TEMP", "PAPERCLIP_TMPDIR", "PAPERCLIP_SCRATCH_DIR", "PAPERCLIP_RUN_SCRATCH_DIR", "PAPERCLIP_TASK_SCRATCH_DIR"} {
+	for _, k := range []string{"TMPDIR", "TMP", "TEMP", "PAPERCLIP_TMPDIR", "PAPERCLIP_SCRATCH_DIR",
+		"PAPERCLIP_RUN_SCRATCH_DIR", "PAPERCLIP_TASK_SCRATCH_DIR"} {
 		if !strings.HasPrefix(env[k], filepath.Join(b.dir, "scratch", "run-run-1-")) {
 			t.Errorf("%s=%q is not the run's scratch", k, env[k])
 		}
@@ -370,7 +386,8 @@ func TestMuchOutputIsCutInTheRowOnly(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, sh(`i=0; while [ $i -lt 3000 ]; do printf '"\001line %d\n' $i; i=$((i+1)); done`))
 	o := b.invoke()
-	if len(*o.Stdout) > entity.MaxExcerpt+3 || !strings.HasSuffix(*o.Stdout, "line 2999\n") || !strings.HasPrefix(*o.Stdout, "…") {
+	if len(*o.Stdout) > entity.MaxExcerpt+3 || !strings.HasSuffix(*o.Stdout, "line 2999\n") ||
+		!strings.HasPrefix(*o.Stdout, "…") {
 		t.Errorf("excerpt of %d bytes", len(*o.Stdout))
 	}
 	if len(o.Result) > company.MaxResult {

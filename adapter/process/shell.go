@@ -74,8 +74,9 @@ func (s Shell) Run(ctx context.Context, c ShellCommand) ShellEnd {
 	if !ok {
 		sh = "/bin/sh"
 	}
-	spec := shim.Spec{Path: sh, Args: []string{"sh", "-c", c.Line}, Dir: c.Dir, Env: list(env), Deadline: c.Authority(), Limits: limits{}.of(true, s.MemoryMB),
-		Guard: &shim.Guard{Show: worktreeOf(c.Folder)}}
+	spec := shim.Spec{Path: sh, Args: []string{"sh", "-c", c.Line}, Dir: c.Dir, Env: list(env), Deadline: c.Authority(),
+		Limits: limits{}.of(true, s.MemoryMB),
+		Guard:  &shim.Guard{Show: worktreeOf(c.Folder)}}
 	if spec.Deadline <= shim.BootTime() {
 		return failed("the node's lease ended before the command began")
 	}
@@ -162,7 +163,8 @@ func (s Shell) base() map[string]string {
 func FolderEnv(f entity.RunFolder, of ledger.CompanyID, issue, run string) map[string]string {
 	env := map[string]string{}
 	setFolder(env, &f)
-	maps.Copy(env, map[string]string{"PAPERCLIP_COMPANY_ID": string(of), "PAPERCLIP_PROJECT_ID": f.Project, "PAPERCLIP_PROJECT_WORKSPACE_ID": f.ProjectWorkspace,
+	maps.Copy(env, map[string]string{"PAPERCLIP_COMPANY_ID": string(of), "PAPERCLIP_PROJECT_ID": f.Project,
+		"PAPERCLIP_PROJECT_WORKSPACE_ID":   f.ProjectWorkspace,
 		"PAPERCLIP_EXECUTION_WORKSPACE_ID": f.ID})
 	for k, v := range map[string]string{"PAPERCLIP_ISSUE_ID": issue, "PAPERCLIP_RUN_ID": run} {
 		if v != "" {

@@ -23,7 +23,8 @@ func TestAShellReachesItsOwnWorktreeOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, other, project := filepath.Join(data, "runs/git/trees/own"), filepath.Join(data, "runs/git/trees/other"), t.TempDir()
+	tree, other, project := filepath.Join(data, "runs/git/trees/own"),
+		filepath.Join(data, "runs/git/trees/other"), t.TempDir()
 	for _, d := range []string{tree, other, project} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
@@ -32,7 +33,8 @@ func TestAShellReachesItsOwnWorktreeOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := Shell{Argv: append(slices.Clone(shimtest.Command), shim.Floor{Hide: []string{data}}.Args()...), Environ: os.Environ()}
+	s := Shell{Argv: append(slices.Clone(shimtest.Command), shim.Floor{Hide: []string{data}}.Args()...),
+		Environ: os.Environ()}
 	until := shim.BootTime() + time.Minute
 	for _, c := range []struct {
 		name string
@@ -51,8 +53,10 @@ func TestAShellReachesItsOwnWorktreeOnly(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // the tests of views check whether names are hidden
 	}
-	end := s.Run(context.Background(), ShellCommand{Line: `ls "$DATA/runs/git/trees"`, Folder: entity.RunFolder{Dir: tree, Worktree: tree}, Env: map[string]string{"DATA": data},
-		Limit: time.Minute, Grace: time.Second, Authority: func() time.Duration { return until }, Log: func(string, string) {}})
+	end := s.Run(context.Background(), ShellCommand{Line: `ls "$DATA/runs/git/trees"`, Folder: entity.RunFolder{Dir: tree,
+		Worktree: tree}, Env: map[string]string{"DATA": data},
+		Limit: time.Minute, Grace: time.Second, Authority: func() time.Duration { return until },
+		Log: func(string, string) {}})
 	if strings.TrimSpace(end.Stdout) != "own" {
 		t.Errorf("it sees the names %q", end.Stdout)
 	}

@@ -181,7 +181,8 @@ func (w *Writer) Write(stream, text string) {
 // marker.
 func (w *Writer) append(stream, chunk string, limit int64) {
 	now := time.Now().UTC()
-	b, err := json.Marshal(line{now.Format("2006-01-02T15:04:05.000Z"), stream, strings.ToValidUTF8(chunk, "\uFFFD"), w.digest.Seq + 1})
+	b, err := json.Marshal(line{now.Format("2006-01-02T15:04:05.000Z"), stream, strings.ToValidUTF8(chunk, "\uFFFD"),
+		w.digest.Seq + 1})
 	if err != nil {
 		return // never fails
 	}

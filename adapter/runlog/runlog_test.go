@@ -103,7 +103,8 @@ func TestOnlyReferencesAreRead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "..", "secret.ndjson"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, ref := range []string{"", "x", "../secret.ndjson", "a/../secret.ndjson", "/etc/passwd", "c/a/../../../secret.ndjson", "c/a/r"} {
+	for _, ref := range []string{"", "x", "../secret.ndjson", "a/../secret.ndjson", "/etc/passwd",
+		"c/a/../../../secret.ndjson", "c/a/r"} {
 		if _, err := s.Read(ref, 0, 0); !errors.Is(err, ErrNoLog) {
 			t.Errorf("%q: %v", ref, err)
 		}
@@ -130,7 +131,8 @@ func TestRetentionKeepsTheNewestAndWhatGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := s.Prune(now, &Keep{For: 24 * time.Hour, Bytes: 1 << 40}); n != 3 || err != nil { // not above its own configuration
+	if n, err := s.Prune(now, &Keep{For: 24 * time.Hour, Bytes: 1 << 40}); n != 3 ||
+		err != nil { // not above its own configuration
 		t.Errorf("removed %d, %v", n, err)
 	}
 	for run, want := range map[string]bool{"old": false, "first": false, "second": false, "third": true, "growing": true} {
@@ -141,7 +143,8 @@ func TestRetentionKeepsTheNewestAndWhatGrows(t *testing.T) {
 	if n, err := s.Prune(now, nil); n != 0 || err != nil { // within its own bounds
 		t.Errorf("removed %d, %v", n, err)
 	}
-	if n, err := s.Prune(now, &Keep{For: time.Minute, Bytes: 1 << 40}); n != 1 || err != nil { // what the mesh keeps for less time goes here too
+	if n, err := s.Prune(now, &Keep{For: time.Minute, Bytes: 1 << 40}); n != 1 ||
+		err != nil { // what the mesh keeps for less time goes here too
 		t.Errorf("removed %d, %v", n, err)
 	}
 	// A mesh that keeps none leaves none here, but what grows.

@@ -70,7 +70,8 @@ func (p Provider) address() kernel.Address {
 
 // Ask sends a request to a process of the mesh and returns its reply. unsent says of an error
 // that the process can not have got it.
-type Ask func(ctx context.Context, to kernel.Address, body json.RawMessage) (reply json.RawMessage, unsent bool, err error)
+type Ask func(ctx context.Context, to kernel.Address, body json.RawMessage) (reply json.RawMessage,
+	unsent bool, err error)
 
 // A Registry calls services for one node. It is safe for concurrent use.
 type Registry struct {
@@ -166,7 +167,8 @@ type Answer struct {
 
 // Call calls a method of a service at one of its providers. The error is one of this package's,
 // with details. It ends with ctx, and with the time-out.
-func (r *Registry) Call(ctx context.Context, s service.Service, providers []Provider, method string, params json.RawMessage, timeout time.Duration) (a Answer, err error) {
+func (r *Registry) Call(ctx context.Context, s service.Service, providers []Provider, method string,
+	params json.RawMessage, timeout time.Duration) (a Answer, err error) {
 	began := r.now()
 	defer func() { a.Took = r.now().Sub(began) }()
 	m, ok := s.Method(method)
@@ -224,7 +226,8 @@ func (r *Registry) allowed(p Provider) bool {
 }
 
 // one calls one provider, and notes how that went.
-func (r *Registry) one(ctx context.Context, s service.Service, m service.Method, p Provider, params json.RawMessage) (result json.RawMessage, unsent bool, err error) {
+func (r *Registry) one(ctx context.Context, s service.Service, m service.Method, p Provider,
+	params json.RawMessage) (result json.RawMessage, unsent bool, err error) {
 	result, unsent, err = r.send(ctx, s, m, p, params)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,7 +242,8 @@ func (r *Registry) one(ctx context.Context, s service.Service, m service.Method,
 	return result, unsent, err
 }
 
-func (r *Registry) send(ctx context.Context, s service.Service, m service.Method, p Provider, params json.RawMessage) (result json.RawMessage, unsent bool, err error) {
+func (r *Registry) send(ctx context.Context, s service.Service, m service.Method, p Provider,
+	params json.RawMessage) (result json.RawMessage, unsent bool, err error) {
 	body, err := json.Marshal(map[string]any{"service": s.Name, "method": m.Name, "params": params})
 	if err != nil {
 		return nil, true, err
@@ -302,7 +306,8 @@ func (r *Registry) Standings(providers []Provider) []Standing {
 		if k == nil {
 			k = &provider{}
 		}
-		st := Standing{Provider: p, Health: Unknown, Breaker: k.state(r.now()), Failures: k.failures, Sick: k.sick, Error: cmp.Or(k.wrong, k.why)}
+		st := Standing{Provider: p, Health: Unknown, Breaker: k.state(r.now()), Failures: k.failures, Sick: k.sick,
+			Error: cmp.Or(k.wrong, k.why)}
 		if !k.probed.IsZero() {
 			st.Probed = &k.probed
 			switch {

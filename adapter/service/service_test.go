@@ -16,7 +16,8 @@ import (
 var (
 	errGone = errors.New("it does not run")
 	adder   = service.Service{Name: "adder", Provider: "sums", Probe: "ping", Methods: []service.Method{
-		{Name: "add", Params: json.RawMessage(`{"type":"array","items":{"type":"integer"},"minItems":1}`), Result: json.RawMessage(`{"type":"integer"}`)}, {Name: "ping"}}}
+		{Name: "add", Params: json.RawMessage(`{"type":"array","items":{"type":"integer"},"minItems":1}`),
+			Result: json.RawMessage(`{"type":"integer"}`)}, {Name: "ping"}}}
 	one, two = Provider{"n1", 1}, Provider{"n2", 1}
 )
 
@@ -44,7 +45,8 @@ func answers(s string) func(context.Context) (string, bool, error) {
 }
 
 func newWorld() *world {
-	return &world{now: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), reply: map[string]func(context.Context) (string, bool, error){
+	return &world{now: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), reply: map[string]func(context.Context) (string,
+		bool, error){
 		"n1": answers(`{"result":3}`), "n2": answers(`{"result":3}`)}}
 }
 
@@ -64,8 +66,10 @@ func TestCallsKeepTheContract(t *testing.T) {
 		method, params, reply string
 		want                  error
 	}{
-		{"sub", `[1]`, `{"result":3}`, ErrNoMethod}, {"add", `["x"]`, `{"result":3}`, ErrParams}, {"add", `[]`, `{"result":3}`, ErrParams},
-		{"add", `[1]`, `{"result":"three"}`, ErrContract}, {"add", `[1]`, `3`, ErrContract}, {"add", `[1]`, `{"error":"too large"}`, ErrRefused},
+		{"sub", `[1]`, `{"result":3}`, ErrNoMethod}, {"add", `["x"]`, `{"result":3}`, ErrParams},
+		{"add", `[]`, `{"result":3}`, ErrParams},
+		{"add", `[1]`, `{"result":"three"}`, ErrContract}, {"add", `[1]`, `3`, ErrContract},
+		{"add", `[1]`, `{"error":"too large"}`, ErrRefused},
 	} {
 		w.reply["n1"], w.reply["n2"] = answers(c.reply), answers(c.reply)
 		if _, err := call(c.method, c.params); !errors.Is(err, c.want) {
@@ -86,13 +90,15 @@ func TestACallIsMadeOnce(t *testing.T) {
 	silent := func(ctx context.Context) (string, bool, error) { <-ctx.Done(); return "", false, ctx.Err() }
 	w.reply["n1"] = gone
 	for range 2 {
-		if a, err := r.Call(t.Context(), adder, []Provider{one, two}, "add", json.RawMessage(`[1]`), 0); err != nil || a.By != two {
+		if a, err := r.Call(t.Context(), adder, []Provider{one, two}, "add", json.RawMessage(`[1]`), 0); err != nil ||
+			a.By != two {
 			t.Errorf("answered by %+v, %v", a, err)
 		}
 	}
 	w.reply["n1"], w.reply["n2"] = silent, silent
 	w.asked = nil
-	if _, err := r.Call(t.Context(), adder, []Provider{one, two}, "add", json.RawMessage(`[1]`), 20*time.Millisecond); !errors.Is(err, ErrTimeout) || len(w.asked) != 1 {
+	if _, err := r.Call(t.Context(), adder, []Provider{one, two}, "add", json.RawMessage(`[1]`),
+		20*time.Millisecond); !errors.Is(err, ErrTimeout) || len(w.asked) != 1 {
 		t.Errorf("a silent one: %v, asked %v", err, w.asked)
 	}
 }
@@ -180,7 +186,8 @@ func TestProbes(t *testing.T) {
 			t.Errorf("%d probes failed, want %d", sick, n+1)
 		}
 	}
-	if st := r.Standings(all); st[0].Health != Unhealthy || !strings.Contains(st[0].Error, "does not run") || health() != Degraded {
+	if st := r.Standings(all); st[0].Health != Unhealthy || !strings.Contains(st[0].Error, "does not run") ||
+		health() != Degraded {
 		t.Errorf("%+v, %s", st, health())
 	}
 	w.reply["n1"] = answers(`{"result":true}`)

@@ -109,8 +109,10 @@ func lower(pid int, l rlimit) error {
 
 // dangerous are the capabilities by which root can access files without opening them: mounting,
 // devices, kernel modules, memory of other processes.
-var dangerous = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_PTRACE, unix.CAP_SYS_BOOT,
-	unix.CAP_MKNOD, unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE, unix.CAP_SYSLOG, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_RESOURCE}
+var dangerous = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_PTRACE,
+	unix.CAP_SYS_BOOT,
+	unix.CAP_MKNOD, unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE, unix.CAP_SYSLOG, unix.CAP_BPF, unix.CAP_PERFMON,
+	unix.CAP_SYS_RESOURCE}
 
 // dropCapabilities removes these capabilities from the processes that this thread starts. Only
 // root has them; no one gains any later, because no_new_privs is set.

@@ -122,7 +122,8 @@ func TestARunIsKnownByItsConnection(t *testing.T) {
 			if run, err := fromRun(answer(t, l)); run || err != nil {
 				t.Errorf("the test itself is a run: %t, %v", run, err)
 			}
-			for _, line := range []string{exe + " call holds " + port, "(setsid setsid " + exe + " call mapped " + port + " & exit 0)"} {
+			for _, line := range []string{exe + " call holds " + port, "(setsid setsid " + exe + " call mapped " + port +
+				" & exit 0)"} {
 				person := exec.Command("sh", "-c", "echo $$; exec "+line)
 				if strings.HasPrefix(line, "(") {
 					person = exec.Command("sh", "-c", line)

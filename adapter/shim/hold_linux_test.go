@@ -55,7 +55,8 @@ func house(t *testing.T) (home, data, work string) {
 			t.Fatal(err)
 		}
 	}
-	for _, f := range []string{filepath.Join(data, "key"), filepath.Join(data, "store", "state"), filepath.Join(home, "project", "main.c")} {
+	for _, f := range []string{filepath.Join(data, "key"), filepath.Join(data, "store", "state"),
+		filepath.Join(home, "project", "main.c")} {
 		if err := os.WriteFile(f, []byte("canary"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -381,16 +382,19 @@ func TestPlanOfAGuard(t *testing.T) {
 		}
 		return out, notes
 	}
-	got, notes := plan(Guard{Hide: []string{data}, Show: []string{work}, Confine: true, Write: []string{home, work, filepath.Join(data, "store")}})
+	got, notes := plan(Guard{Hide: []string{data}, Show: []string{work}, Confine: true,
+		Write: []string{home, work, filepath.Join(data, "store")}})
 	for path, want := range map[string]uint64{
 		"/": readDir, "/usr": toRead, "/etc": toRead, "/dev": 0, "/dev/null": toWrite, "/dev/mem": 0, home: 0, data: 0,
-		filepath.Join(data, "runs"): 0, filepath.Join(data, "store"): 0, work: toWrite, filepath.Join(home, "project"): toWrite, filepath.Join(home, "link"): 0,
+		filepath.Join(data, "runs"): 0, filepath.Join(data, "store"): 0, work: toWrite,
+		filepath.Join(home, "project"): toWrite, filepath.Join(home, "link"): 0,
 	} {
 		if got[path] != want {
 			t.Errorf("%s: rights %x, want %x", path, got[path], want)
 		}
 	}
-	if len(notes) != 2 || !strings.Contains(notes[0], "makes no new files") || !strings.Contains(notes[1], "not open to the run") {
+	if len(notes) != 2 || !strings.Contains(notes[0], "makes no new files") || !strings.Contains(notes[1],
+		"not open to the run") {
 		t.Errorf("notes %q", notes)
 	}
 	for path := range got {
@@ -414,15 +418,18 @@ func TestRulesThatAreReady(t *testing.T) {
 		read  map[string]bool
 	}{
 		{"as it was", func(files) error { return nil }, nil, true, map[string]bool{"old": true, "data": false}},
-		{"a new file", func(f files) error { return os.WriteFile(f.fresh, []byte("x"), 0o600) }, nil, true, map[string]bool{"old": true, "fresh": true, "data": false}},
+		{"a new file", func(f files) error { return os.WriteFile(f.fresh, []byte("x"), 0o600) }, nil, true,
+			map[string]bool{"old": true, "fresh": true, "data": false}},
 		{"another file of a name", func(f files) error {
 			if err := os.Rename(f.old, f.fresh); err != nil {
 				return err
 			}
 			return os.WriteFile(f.old, []byte("x"), 0o600)
 		}, nil, true, map[string]bool{"old": true, "fresh": true}},
-		{"a file less", func(f files) error { return os.Rename(f.old, filepath.Join(f.data, "moved")) }, nil, false, map[string]bool{"moved": false}},
-		{"more is hidden", func(files) error { return nil }, func(f files) []string { return []string{f.old} }, false, map[string]bool{"old": false, "data": false}},
+		{"a file less", func(f files) error { return os.Rename(f.old, filepath.Join(f.data, "moved")) }, nil, false,
+			map[string]bool{"moved": false}},
+		{"more is hidden", func(files) error { return nil }, func(f files) []string { return []string{f.old} }, false,
+			map[string]bool{"old": false, "data": false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -431,7 +438,8 @@ func TestRulesThatAreReady(t *testing.T) {
 			}
 			f := files{home: filepath.Join(dir, "home")}
 			f.data, f.old, f.fresh = filepath.Join(f.home, "data"), filepath.Join(f.home, "old"), filepath.Join(f.home, "fresh")
-			if err := cmp.Or(os.MkdirAll(f.data, 0o700), os.WriteFile(f.old, []byte("x"), 0o600), os.WriteFile(filepath.Join(f.data, "key"), []byte("x"), 0o600)); err != nil {
+			if err := cmp.Or(os.MkdirAll(f.data, 0o700), os.WriteFile(f.old, []byte("x"), 0o600),
+				os.WriteFile(filepath.Join(f.data, "key"), []byte("x"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			long := time.Now().Add(-time.Hour)
@@ -465,7 +473,8 @@ func TestRulesThatAreReady(t *testing.T) {
 			if !c.serve && serves(ready) {
 				t.Error("the rules would serve")
 			}
-			paths := map[string]string{"old": f.old, "fresh": f.fresh, "data": filepath.Join(f.data, "key"), "moved": filepath.Join(f.data, "moved")}
+			paths := map[string]string{"old": f.old, "fresh": f.fresh, "data": filepath.Join(f.data, "key"),
+				"moved": filepath.Join(f.data, "moved")}
 			read, failed := map[string]error{}, make(chan error, 1)
 			go func() { // the thread ends with its restrictions
 				runtime.LockOSThread()
@@ -510,7 +519,8 @@ func TestAFloorComesThroughTheCommandLine(t *testing.T) {
 func TestATreeAtRestIsLookedAtSeldom(t *testing.T) {
 	t.Parallel()
 	for _, begins := range []bool{false, true} {
-		cmd := exec.Command("sh", "-c", `read go; for i in 1 2 3; do sleep 100 & p="$p $!"; done; echo begun; read go; kill $p`)
+		cmd := exec.Command("sh", "-c",
+			`read go; for i in 1 2 3; do sleep 100 & p="$p $!"; done; echo begun; read go; kill $p`)
 		in, _ := cmd.StdinPipe()
 		out, _ := cmd.StdoutPipe()
 		if err := cmd.Start(); err != nil {

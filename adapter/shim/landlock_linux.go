@@ -30,7 +30,8 @@ const (
 const maxRules = 16_384
 
 // devices are device files that every program may write.
-var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm"}
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
+	"/dev/pts", "/dev/shm"}
 
 // rawDevices are the character devices that give access to the machine's memory.
 var rawDevices = []string{"mem", "kmem", "port", "kmsg"}
@@ -203,7 +204,8 @@ func (r *ruleset) allow(g grant) error {
 		access uint64
 		fd     int32
 	}{rights, int32(fd)}
-	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 && errno != unix.EBADFD {
+	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 && errno != unix.EBADFD {
 		return errors.New("allow " + g.path + ": " + errno.Error())
 	}
 	return nil
@@ -310,7 +312,8 @@ func list(dir string) (out []string) {
 	entries, _ := f.ReadDir(maxRules)
 	for _, e := range entries {
 		t := e.Type()
-		if t&fs.ModeSymlink != 0 || t&fs.ModeDevice != 0 && t&fs.ModeCharDevice == 0 || dir == "/dev" && slices.Contains(rawDevices, e.Name()) {
+		if t&fs.ModeSymlink != 0 || t&fs.ModeDevice != 0 && t&fs.ModeCharDevice == 0 || dir == "/dev" &&
+			slices.Contains(rawDevices, e.Name()) {
 			continue
 		}
 		out = append(out, filepath.Join(dir, e.Name()))

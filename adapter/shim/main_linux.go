@@ -244,7 +244,8 @@ func (s *shim) tidy() {
 	}
 	defer null.Close()
 	fd := null.Fd()
-	pid, err := syscall.ForkExec(s.last[0], s.last, &syscall.ProcAttr{Dir: "/", Env: s.env, Files: []uintptr{fd, fd, fd}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	pid, err := syscall.ForkExec(s.last[0], s.last, &syscall.ProcAttr{Dir: "/", Env: s.env, Files: []uintptr{fd, fd, fd},
+		Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {
 		return
 	}

@@ -20,7 +20,8 @@ cut -d' ' -f19 /proc/$PPID/stat
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Join([]string{strconv.Itoa(max(own, 10)), strconv.Itoa(max(own, 10)), "500", strconv.Itoa(own), "grouped", ""}, "\n")
+	want := strings.Join([]string{strconv.Itoa(max(own, 10)), strconv.Itoa(max(own, 10)), "500", strconv.Itoa(own),
+		"grouped", ""}, "\n")
 	if out != want {
 		t.Errorf("got %q, want %q: %+v", out, want, exit)
 	}
@@ -63,13 +64,15 @@ func TestTheWeightsOfCgroups(t *testing.T) {
 		t.Fatal(why)
 	}
 	read := func(path string) string { b, _ := os.ReadFile(path); return string(b) }
-	if got := read(filepath.Join(own, "node", "cpu.weight")) + " " + read(filepath.Join(dir, "cpu.weight")); got != "200 20" {
+	if got := read(filepath.Join(own, "node", "cpu.weight")) + " " +
+		read(filepath.Join(dir, "cpu.weight")); got != "200 20" {
 		t.Errorf("weights %q", got)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "io.weight")); err == nil {
 		t.Error("a weight was written for a controller that is not there")
 	}
-	if got := read(filepath.Join(own, "cgroup.subtree_control")); got != "+cpu" { // in a real cgroup file, the values written add up
+	if got := read(filepath.Join(own,
+		"cgroup.subtree_control")); got != "+cpu" { // in a real cgroup file, the values written add up
 		t.Errorf("the last controller was %q", got)
 	}
 }

@@ -77,7 +77,8 @@ unshare -Um true 2> /dev/null; unshare -Urm umount $DATA 2> /dev/null && echo UN
 	spec.Dir = work
 	spec.Guard = &Guard{Show: []string{work}}
 	out, e, p := runs(t, Floor{Hide: []string{data}, Nodes: filepath.Join(home, "nodes")}, spec)
-	want := strings.Join([]string{data + "/runs", data + "/runs/workspaces", work, "main.c", "LISTED", itoa(int64(os.Geteuid())), "CapEff:\t0000000000000000", "SIGNALLED", ""}, "\n")
+	want := strings.Join([]string{data + "/runs", data + "/runs/workspaces", work, "main.c", "LISTED",
+		itoa(int64(os.Geteuid())), "CapEff:\t0000000000000000", "SIGNALLED", ""}, "\n")
 	if out != want || e != (Exit{}) {
 		t.Errorf("the child saw %q and ended %+v, want %q", out, e, want)
 	}
@@ -92,14 +93,16 @@ unshare -Um true 2> /dev/null; unshare -Urm umount $DATA 2> /dev/null && echo UN
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p, err = Start(append(append(slices.Clone(self), Floor{Hide: []string{data}}.Args()...), notApart, "no namespaces here"), spec, w, w)
+	p, err = Start(append(append(slices.Clone(self), Floor{Hide: []string{data}}.Args()...), notApart,
+		"no namespaces here"), spec, w, w)
 	w.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
 	all, _ := io.ReadAll(r)
 	wait(t, p)
-	if got := string(all); got != "key\nruns\nstore\n"+itoa(int64(os.Geteuid()))+"\n" || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "can be listed") || !strings.Contains(p.Notes[0], "no namespaces here") {
+	if got := string(all); got != "key\nruns\nstore\n"+itoa(int64(os.Geteuid()))+"\n" || len(p.Notes) != 1 ||
+		!strings.Contains(p.Notes[0], "can be listed") || !strings.Contains(p.Notes[0], "no namespaces here") {
 		t.Errorf("the child saw %q, notes %q", got, p.Notes)
 	}
 	for _, there := range []string{filepath.Join(work, "new"), other, filepath.Join(data, "key")} {
@@ -142,7 +145,8 @@ func TestSSHReadsItsConfigurationWithoutRoot(t *testing.T) {
 		if err := syscall.Mount("none", folder, "tmpfs", 0, "mode=0755"); err != nil {
 			t.Skip(err)
 		}
-		if err := os.WriteFile(included, []byte("Include "+folder+"/more\nHost selvage-test\n  Port 2001\n"), 0o644); err != nil {
+		if err := os.WriteFile(included, []byte("Include "+folder+"/more\nHost selvage-test\n  Port 2001\n"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(folder+"/more", []byte("Host selvage-test\n  User canary\n"), 0o644); err != nil {

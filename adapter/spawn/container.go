@@ -41,8 +41,10 @@ func (h *Host) startContainer(spec kernel.Spec, e kernel.Entry, log Log, deadlin
 	}
 	b := &box{h: h, name: fmt.Sprintf("selvage-process-%.8s-%s", h.cfg.Label, e.PID)}
 	vars := h.environ(spec, e, map[string]string{})
-	sh := shim.Spec{Path: h.cfg.Engine[0], Args: append(slices.Clone(h.cfg.Engine), b.args(spec, e, vars)...), Dir: "/", Deadline: deadline, Tool: true,
-		Env: append(container.Environ(h.cfg.Environ), process.List(vars)...), Last: append(slices.Clone(h.cfg.Engine), "rm", "-f", b.name)}
+	sh := shim.Spec{Path: h.cfg.Engine[0], Args: append(slices.Clone(h.cfg.Engine), b.args(spec, e, vars)...), Dir: "/",
+		Deadline: deadline, Tool: true,
+		Env: append(container.Environ(h.cfg.Environ), process.List(vars)...), Last: append(slices.Clone(h.cfg.Engine), "rm",
+			"-f", b.name)}
 	n, err := h.underShim(sh, log, spec, vars[tokenEnv])
 	if err != nil {
 		return nil, err
@@ -56,7 +58,8 @@ func (h *Host) startContainer(spec kernel.Spec, e kernel.Entry, log Log, deadlin
 // its command line.
 func (b *box) args(spec kernel.Spec, e kernel.Entry, vars map[string]string) []string {
 	l := e.Capabilities.Limits
-	out := []string{"run", "--rm", "--name", b.name, "--label", container.LabelNode + "=" + b.h.cfg.Label, "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL",
+	out := []string{"run", "--rm", "--name", b.name, "--label", container.LabelNode + "=" + b.h.cfg.Label, "--read-only",
+		"--tmpfs", "/tmp", "--cap-drop", "ALL",
 		"--security-opt", "no-new-privileges", "--pids-limit", strconv.Itoa(process.PlainProcesses)}
 	if !e.Capabilities.CanNetwork {
 		out = append(out, "--network", "none")
@@ -111,7 +114,8 @@ func (b *box) wait() kernel.Exit {
 	case x.Code == 125:
 		x.Message = "the container could not be run; see its log"
 	case x.Code == 137:
-		x = kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: "the container was killed, as happens above its limit of memory or processor time"}
+		x = kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed,
+			Message: "the container was killed, as happens above its limit of memory or processor time"}
 	}
 	return x
 }

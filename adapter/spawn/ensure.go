@@ -71,7 +71,8 @@ func (h *Host) Ensure(wanted []Wanted) {
 		if _, over := h.gaveUp[name]; over || h.slots[name] != nil || h.cfg.Authority() <= h.cfg.Clock() {
 			continue
 		}
-		s := &slot{name: name, spec: w.Spec.WithDefaults().LongLived(), declared: w.ID, replica: w.Replica, generation: w.Generation, starting: true}
+		s := &slot{name: name, spec: w.Spec.WithDefaults().LongLived(), declared: w.ID, replica: w.Replica,
+			generation: w.Generation, starting: true}
 		if err := s.spec.Validate(); err != nil {
 			h.gaveUp[name] = Fate{ID: w.ID, Replica: w.Replica, Generation: w.Generation, State: Failed, Error: err.Error()}
 			continue
@@ -100,7 +101,8 @@ func (h *Host) Fates() (out []Fate) {
 		if s.declared == "" || s.fate == removed {
 			continue
 		}
-		f := Fate{ID: s.declared, Replica: s.replica, Generation: s.generation, State: Starting, PID: s.pid, Restarts: s.restarts}
+		f := Fate{ID: s.declared, Replica: s.replica, Generation: s.generation, State: Starting, PID: s.pid,
+			Restarts: s.restarts}
 		if l := h.living[s.pid]; s.pid != 0 && l != nil && l.control != nil {
 			f.State = Running
 		} else if s.restarts > 0 || s.last.Message != "" {

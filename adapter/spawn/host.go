@@ -178,7 +178,8 @@ func Open(cfg Config) (*Host, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("processes: %w", err)
 	}
-	h := &Host{cfg: cfg, sup: kernel.NewSupervisor(cfg.Budget), slots: map[string]*slot{}, runs: map[string]kernel.PID{}, living: map[kernel.PID]*living{},
+	h := &Host{cfg: cfg, sup: kernel.NewSupervisor(cfg.Budget), slots: map[string]*slot{}, runs: map[string]kernel.PID{},
+		living: map[kernel.PID]*living{},
 		gaveUp: map[string]Fate{}, changed: make(chan struct{}), busy: make(chan struct{}, 1)}
 	first, err := h.firstPID()
 	if err != nil {
@@ -352,7 +353,8 @@ func (h *Host) enter(s *slot) (*living, error) {
 	if err := h.reserve(); err != nil {
 		return nil, err
 	}
-	e := kernel.Entry{Parent: s.spec.Parent, Kind: s.spec.Backend, Name: s.spec.Name, Role: s.spec.Role, Group: s.spec.Group, Agency: s.spec.Agency,
+	e := kernel.Entry{Parent: s.spec.Parent, Kind: s.spec.Backend, Name: s.spec.Name, Role: s.spec.Role,
+		Group: s.spec.Group, Agency: s.spec.Agency,
 		Declared: s.declared, Replica: s.replica, Restarts: s.restarts}
 	caps := s.spec.Capabilities
 	if s.caps != nil {
@@ -512,7 +514,8 @@ func (h *Host) act(s *slot, d kernel.Decision) {
 	if len(d.Start) == 0 {
 		if len(d.GaveUp) == 0 { // its strategy does not start it again
 			if s.declared != "" {
-				h.gaveUp[s.name] = Fate{ID: s.declared, Replica: s.replica, Generation: s.generation, State: Ended, Restarts: s.restarts, Exit: s.last.Code, Error: s.last.Message}
+				h.gaveUp[s.name] = Fate{ID: s.declared, Replica: s.replica, Generation: s.generation, State: Ended,
+					Restarts: s.restarts, Exit: s.last.Code, Error: s.last.Message}
 			}
 			delete(h.slots, s.name)
 		}
@@ -521,7 +524,8 @@ func (h *Host) act(s *slot, d kernel.Decision) {
 	for _, name := range d.Stop {
 		stop(name, replaced)
 	}
-	h.event(kernel.LevelWarn, 0, "process.restart", "%s is started again in %s", strings.Join(h.namesOf(d.Start), ", "), d.Pause)
+	h.event(kernel.LevelWarn, 0, "process.restart", "%s is started again in %s", strings.Join(h.namesOf(d.Start),
+		", "), d.Pause)
 	h.wg.Go(func() { h.restart(d, ends) })
 }
 
@@ -587,7 +591,8 @@ func (h *Host) unstarted(s *slot, l *living, err error) {
 		h.mu.Lock()
 		s.fate = removed
 		if s.declared != "" {
-			h.gaveUp[s.name] = Fate{ID: s.declared, Replica: s.replica, Generation: s.generation, State: Failed, Restarts: s.restarts, Error: err.Error()}
+			h.gaveUp[s.name] = Fate{ID: s.declared, Replica: s.replica, Generation: s.generation, State: Failed,
+				Restarts: s.restarts, Error: err.Error()}
 		}
 		h.mu.Unlock()
 	}
@@ -605,7 +610,8 @@ func (h *Host) linked(sig kernel.Signal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if l := h.living[sig.To]; l != nil {
-		h.terminate(l, fmt.Sprintf("process %s, to which it is linked, crashed: %s", sig.From, cmp.Or(sig.Exit.Message, string(sig.Exit.Reason))))
+		h.terminate(l, fmt.Sprintf("process %s, to which it is linked, crashed: %s", sig.From,
+			cmp.Or(sig.Exit.Message, string(sig.Exit.Reason))))
 	}
 }
 

@@ -25,7 +25,8 @@ import (
 func TestMain(m *testing.M) { shimtest.Main(m) }
 
 // spins is a module that never returns.
-var spins = []byte("\x00asm\x01\x00\x00\x00" + "\x01\x04\x01\x60\x00\x00" + "\x03\x02\x01\x00" + "\x07\x0a\x01\x06_start\x00\x00" + "\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b")
+var spins = []byte("\x00asm\x01\x00\x00\x00" + "\x01\x04\x01\x60\x00\x00" + "\x03\x02\x01\x00" +
+	"\x07\x0a\x01\x06_start\x00\x00" + "\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b")
 
 // A bed is a host, and what its processes wrote.
 type bed struct {
@@ -59,7 +60,8 @@ func newBed(t testing.TB, dir string, change func(*Config)) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Node: "n1", Dir: dir, Shim: shimtest.Command, Environ: []string{"PATH=" + os.Getenv("PATH"), "AWS_SECRET=do-not-pass-on"}, Sandbox: engine, Events: b.events,
+	c := Config{Node: "n1", Dir: dir, Shim: shimtest.Command, Environ: []string{"PATH=" + os.Getenv("PATH"),
+		"AWS_SECRET=do-not-pass-on"}, Sandbox: engine, Events: b.events,
 		Authority: func() time.Duration { return time.Duration(b.lease.Load()) }, Clock: shim.BootTime,
 		Module:  func(context.Context, string, int64) ([]byte, error) { return spins, nil },
 		OpenLog: func(pid kernel.PID) (Log, error) { return memoryLog{b, pid}, nil }}
@@ -95,7 +97,11 @@ func (b *bed) until(what string, is func() bool) {
 // ends waits for the end of a process.
 func (b *bed) ends(pid kernel.PID) kernel.Exit {
 	b.t.Helper()
-	b.until("process "+pid.String()+" to end", func() bool { e, _ := b.Table().Find(pid); return e.State == kernel.Exited })
+	b.until("process "+pid.String()+" to end", func() bool {
+		e, _ := b.Table().
+			Find(pid)
+		return e.State == kernel.Exited
+	})
 	e, _ := b.Table().Find(pid)
 	return *e.Exit
 }
@@ -112,7 +118,8 @@ func caps(change func(*kernel.Limits)) *kernel.Capabilities {
 // and its folder is gone afterwards.
 // A damaged file of process IDs is found, and IDs go on above all that were given.
 func TestDamagedProcessIDsGoOnAbove(t *testing.T) {
-	for name, damaged := range map[string]string{"empty": "", "cut": "10", "a changed digit": "1924 " + string(formatPIDs(1024)[5:]), "zeros": "\x00\x00\x00"} {
+	for name, damaged := range map[string]string{"empty": "", "cut": "10", "a changed digit": "1924 " +
+		string(formatPIDs(1024)[5:]), "zeros": "\x00\x00\x00"} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, pidFile), []byte(damaged), 0o600); err != nil {
 			t.Fatal(err)
@@ -134,8 +141,14 @@ func TestDamagedProcessIDsGoOnAbove(t *testing.T) {
 func TestACommandIsAProcess(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, t.TempDir(), nil)
-	pid := b.spawn(kernel.Spec{Command: sh(`echo "$SELVAGE_PID $AWS_SECRET $WORD"; touch here; sleep 600`), Env: map[string]string{"WORD": "hello"}})
-	b.until("its output", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return strings.Contains(b.log[pid], "n1:1  hello\n") })
+	pid := b.spawn(kernel.Spec{Command: sh(`echo "$SELVAGE_PID $AWS_SECRET $WORD"; touch here; sleep 600`),
+		Env: map[string]string{"WORD": "hello"}})
+	b.until("its output", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return strings.Contains(b.log[pid],
+			"n1:1  hello\n")
+	})
 	b.until("its folder", func() bool { _, err := os.Stat(filepath.Join(b.dir, pid.String(), "here")); return err == nil })
 	b.until("its use", func() bool {
 		all := b.List(false)
@@ -201,7 +214,8 @@ func TestLimitsBite(t *testing.T) {
 			t.Errorf("%s: %+v", name, x)
 		}
 	}
-	if x := b.ends(wasm); x.Code != kernel.ExitForced || x.Reason != kernel.Timeout || !strings.Contains(x.Message, "cpu_time") {
+	if x := b.ends(wasm); x.Code != kernel.ExitForced || x.Reason != kernel.Timeout || !strings.Contains(x.Message,
+		"cpu_time") {
 		t.Errorf("module: %+v", x)
 	}
 	b.until("it is suspended", func() bool { e, _ := b.Table().Find(stopped); return e.State == kernel.Suspended })
@@ -241,7 +255,8 @@ func TestACrashLoopEnds(t *testing.T) {
 	b := newBed(t, t.TempDir(), func(c *Config) { c.Budget.Restarts = 2 })
 	b.spawn(kernel.Spec{Name: "crash", Command: sh("exit 3"), Restart: kernel.OneForOne})
 	over := func() bool {
-		return slices.ContainsFunc(b.events.Tail(0, kernel.LevelError), func(e kernel.Event) bool { return e.Kind == "process.gave_up" })
+		return slices.ContainsFunc(b.events.Tail(0, kernel.LevelError),
+			func(e kernel.Event) bool { return e.Kind == "process.gave_up" })
 	}
 	b.until("it is given up", over)
 	all := slices.DeleteFunc(b.List(true), func(e kernel.Entry) bool { return e.Name != "crash" })
@@ -262,12 +277,16 @@ func TestAGroupIsStartedAgainTogether(t *testing.T) {
 	flag := filepath.Join(t.TempDir(), "crash")
 	steady := kernel.Spec{Name: "steady", Group: "g", Restart: kernel.OneForAll, Command: sh("sleep 600")}
 	first := b.spawn(steady)
-	b.spawn(kernel.Spec{Name: "shaky", Group: "g", Restart: kernel.OneForAll, Command: sh("while [ ! -e " + flag + " ]; do sleep 0.05; done; rm " + flag + "; exit 1")})
+	b.spawn(kernel.Spec{Name: "shaky", Group: "g", Restart: kernel.OneForAll,
+		Command: sh("while [ ! -e " + flag + " ]; do sleep 0.05; done; rm " + flag + "; exit 1")})
 	if err := os.WriteFile(flag, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b.until("both again", func() bool {
-		live := slices.DeleteFunc(b.Table().List(false), func(e kernel.Entry) bool { return e.Restarts != 1 || e.State != kernel.Running })
+		live := slices.DeleteFunc(b.Table().List(false), func(e kernel.Entry) bool {
+			return e.Restarts != 1 ||
+				e.State != kernel.Running
+		})
 		return len(live) == 2
 	})
 	if x := b.ends(first); x.Message != "its supervisor stopped it" {
@@ -280,9 +299,11 @@ func TestAGroupIsStartedAgainTogether(t *testing.T) {
 func TestReplicasFollowTheirDeclaration(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, t.TempDir(), nil)
-	want := []Wanted{{ID: "d", Replica: 0, Generation: 1, Spec: kernel.Spec{Command: sh("sleep 600"), Restart: kernel.OneForOne}},
+	want := []Wanted{{ID: "d", Replica: 0, Generation: 1, Spec: kernel.Spec{Command: sh("sleep 600"),
+		Restart: kernel.OneForOne}},
 		{ID: "d", Replica: 1, Generation: 1, Spec: kernel.Spec{Command: sh("exit 0"), Restart: kernel.Transient}},
-		{ID: "d", Replica: 2, Generation: 1, Spec: kernel.Spec{Command: []string{"no-such-program"}, Restart: kernel.OneForOne}}}
+		{ID: "d", Replica: 2, Generation: 1, Spec: kernel.Spec{Command: []string{"no-such-program"},
+			Restart: kernel.OneForOne}}}
 	states := func() (out []string) {
 		for _, f := range b.Fates() {
 			out = append(out, f.State)
@@ -335,13 +356,15 @@ func TestTheGateIsAskedBeforeAStart(t *testing.T) {
 		t.Errorf("what a person asks for was weighed a second time: %v", err)
 	}
 	deny.Store(true)
-	b.Ensure([]Wanted{{ID: "d", Generation: 1, Spec: kernel.Spec{Command: []string{"/bin/sleep", "60"}, Restart: kernel.OneForOne}}})
+	b.Ensure([]Wanted{{ID: "d", Generation: 1, Spec: kernel.Spec{Command: []string{"/bin/sleep", "60"},
+		Restart: kernel.OneForOne}}})
 	b.until("it is denied", func() bool { f := b.Fates(); return len(f) == 1 && f[0].State == Failed })
 	if f := b.Fates()[0]; f.Error != "denied by rule T-1" || f.Restarts != 0 || asked.Load() != 1 {
 		t.Errorf("asked %d times, it stands as %+v", asked.Load(), f)
 	}
 	deny.Store(false)
-	again := []Wanted{{ID: "d", Generation: 2, Spec: kernel.Spec{Command: []string{"/bin/false"}, Restart: kernel.OneForOne}}}
+	again := []Wanted{{ID: "d", Generation: 2, Spec: kernel.Spec{Command: []string{"/bin/false"},
+		Restart: kernel.OneForOne}}}
 	b.until("it crashes, is started again, and weighed each time", func() bool {
 		b.Ensure(again)
 		return asked.Load() >= 3
@@ -355,7 +378,9 @@ func TestARunIsCharged(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, t.TempDir(), nil)
 	ended := make(chan string, 2)
-	a := b.Adopt(kernel.Entry{Kind: kernel.KindRun, Run: "r", Capabilities: kernel.Capabilities{Limits: kernel.Limits{ToolCalls: 5, CostCents: 10}}}, func(why string) { ended <- why })
+	a := b.Adopt(kernel.Entry{Kind: kernel.KindRun, Run: "r",
+		Capabilities: kernel.Capabilities{Limits: kernel.Limits{ToolCalls: 5, CostCents: 10}}},
+		func(why string) { ended <- why })
 	for range 5 {
 		if err := b.ChargeRun("r", kernel.ToolCalls, 1); err != nil {
 			t.Fatal(err)
@@ -375,7 +400,8 @@ func TestARunIsCharged(t *testing.T) {
 		t.Errorf("2.7 cents count as %d", use().CostCents)
 	}
 	b.Spent("r", 8_000_000)
-	if why := <-ended; use().CostCents != 10 || !strings.Contains(why, "money: used 10 of 10") && !strings.Contains(why, "tool_calls") {
+	if why := <-ended; use().CostCents != 10 || !strings.Contains(why, "money: used 10 of 10") && !strings.Contains(why,
+		"tool_calls") {
 		t.Errorf("at %d cents ended because %s", use().CostCents, why)
 	}
 	warned := 0
@@ -400,7 +426,8 @@ func TestDeclaredProcessesHaveNoTotalOfProcessorTime(t *testing.T) {
 	b := newBed(t, t.TempDir(), nil)
 	short := kernel.DefaultCapabilities()
 	short.Limits.CPUTimeMs = 7000
-	b.Ensure([]Wanted{{ID: "on", Spec: kernel.Spec{Command: []string{"/bin/sleep", "60"}}}, {ID: "short", Spec: kernel.Spec{Command: []string{"/bin/sleep", "60"}, Capabilities: &short}}})
+	b.Ensure([]Wanted{{ID: "on", Spec: kernel.Spec{Command: []string{"/bin/sleep", "60"}}},
+		{ID: "short", Spec: kernel.Spec{Command: []string{"/bin/sleep", "60"}, Capabilities: &short}}})
 	b.until("both run", func() bool {
 		f := b.Fates()
 		return len(f) == 2 && f[0].State == Running && f[1].State == Running

@@ -68,10 +68,12 @@ func (h *Host) environ(spec kernel.Spec, e kernel.Entry, base map[string]string)
 // limitsOf returns what the operating system holds a tree to.
 func limitsOf(l kernel.Limits) shim.Limits {
 	up := func(n, unit int64) int64 { return (n + unit - 1) / unit }
-	return shim.Limits{MemoryMB: up(l.MemoryBytes, 1<<20), CPUSec: up(l.CPUTimeMs, 1000), FileMB: up(l.DiskBytes, 1<<20), Processes: process.PlainProcesses}
+	return shim.Limits{MemoryMB: up(l.MemoryBytes, 1<<20), CPUSec: up(l.CPUTimeMs, 1000), FileMB: up(l.DiskBytes, 1<<20),
+		Processes: process.PlainProcesses}
 }
 
-func (h *Host) startNative(spec kernel.Spec, e kernel.Entry, log Log, dir string, deadline time.Duration) (control, error) {
+func (h *Host) startNative(spec kernel.Spec, e kernel.Entry, log Log, dir string,
+	deadline time.Duration) (control, error) {
 	if len(h.cfg.Shim) == 0 {
 		return nil, kernel.Errorf(kernel.BackendNotAvailable, "native: this node starts no commands")
 	}
@@ -88,10 +90,12 @@ func (h *Host) startNative(spec kernel.Spec, e kernel.Entry, log Log, dir string
 	env := h.environ(spec, e, process.BaseEnv(h.cfg.Environ))
 	path, ok := process.LookPath(spec.Command[0], work, env["PATH"])
 	if !ok {
-		return nil, kernel.Errorf(kernel.SpawnFailed, "command %q: no such program in %q on this node", spec.Command[0], env["PATH"])
+		return nil, kernel.Errorf(kernel.SpawnFailed, "command %q: no such program in %q on this node", spec.Command[0],
+			env["PATH"])
 	}
-	sh := shim.Spec{Path: path, Args: spec.Command, Dir: work, Env: process.List(env), Deadline: deadline, Limits: limitsOf(e.Capabilities.Limits),
-		Guard: &shim.Guard{Confine: true, Show: []string{dir}, Write: append([]string{dir, work}, shim.Temporary...)}}
+	sh := shim.Spec{Path: path, Args: spec.Command, Dir: work, Env: process.List(env), Deadline: deadline,
+		Limits: limitsOf(e.Capabilities.Limits),
+		Guard:  &shim.Guard{Confine: true, Show: []string{dir}, Write: append([]string{dir, work}, shim.Temporary...)}}
 	if spec.OnLimit == kernel.SuspendOnLimit {
 		sh.Limits.CPUSec = 0 // the system would end it
 	}
@@ -149,13 +153,17 @@ func exitOf(e process.Ending, limits shim.Limits) kernel.Exit {
 	case e.Err != nil:
 		return kernel.Exit{Code: kernel.ExitReaped, Reason: kernel.Killed, Message: "its shim was lost: " + e.Err.Error()}
 	case x.Killed == "memory":
-		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: fmt.Sprintf("it passed its limit: its processes together used more than %d MiB of memory", limits.MemoryMB)}
+		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed,
+			Message: fmt.Sprintf("it passed its limit: its processes together used more than %d MiB of memory", limits.MemoryMB)}
 	case x.Killed == "processes":
-		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: fmt.Sprintf("it had more than %d processes", limits.Processes)}
+		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed,
+			Message: fmt.Sprintf("it had more than %d processes", limits.Processes)}
 	case x.Killed == "deadline" || x.Killed == "pipe":
-		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: "the node could not answer for it any longer"}
+		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed,
+			Message: "the node could not answer for it any longer"}
 	case x.Signal == "SIGXCPU":
-		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Timeout, Message: fmt.Sprintf("it passed its limit: more than %d s of processor time", limits.CPUSec)}
+		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Timeout,
+			Message: fmt.Sprintf("it passed its limit: more than %d s of processor time", limits.CPUSec)}
 	case x.Signal != "" && x.Killed != "":
 		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: "ended by " + x.Signal}
 	case x.Signal != "":

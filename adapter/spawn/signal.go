@@ -81,7 +81,8 @@ func (h *Host) suspend(l *living) error {
 func (h *Host) resume(l *living, e kernel.Entry) error {
 	for _, f := range e.Capabilities.Limits.Check(e.Use) {
 		if f.Level == kernel.Exceeded {
-			return kernel.Errorf(kernel.ResourceLimitExceeded, "process %s is at its limit of %s: raise the limit first (elevate), or end it", l.pid, f)
+			return kernel.Errorf(kernel.ResourceLimitExceeded,
+				"process %s is at its limit of %s: raise the limit first (elevate), or end it", l.pid, f)
 		}
 	}
 	if err := h.table.Set(l.pid, kernel.Running); err != nil {
@@ -105,7 +106,8 @@ func (h *Host) Elevate(pid kernel.PID, caps kernel.Capabilities) (kernel.Entry, 
 	defer h.mu.Unlock()
 	l := h.living[pid]
 	if l == nil || l.slot == nil {
-		return kernel.Entry{}, kernel.Errorf(kernel.ProcessNotFound, "process %s: this node spawned none of this ID that still runs", pid)
+		return kernel.Entry{}, kernel.Errorf(kernel.ProcessNotFound,
+			"process %s: this node spawned none of this ID that still runs", pid)
 	}
 	if err := h.table.Change(pid, func(e *kernel.Entry) { e.Capabilities = caps }); err != nil {
 		return kernel.Entry{}, err

@@ -38,9 +38,11 @@ func (h *Host) startWasm(ctx context.Context, spec kernel.Spec, e kernel.Entry, 
 		return nil, kernel.Errorf(kernel.SpawnFailed, "module %.12s can not be executed: %v", spec.Module, err)
 	}
 	limits := e.Capabilities.Limits
-	call := sandbox.Call{Args: append([]string{spec.Name}, spec.Command...), Env: process.List(h.environ(spec, e, map[string]string{})),
+	call := sandbox.Call{Args: append([]string{spec.Name}, spec.Command...),
+		Env:    process.List(h.environ(spec, e, map[string]string{})),
 		Stdout: stream{log, "stdout"}, Stderr: stream{log, "stderr"},
-		Limits: sandbox.Limits{Fuel: sandbox.MaxFuel, Memory: min(limits.MemoryBytes, sandbox.MaxMemory), Time: sandbox.MaxTime, HostCalls: 1 << 30, Output: 1}}
+		Limits: sandbox.Limits{Fuel: sandbox.MaxFuel, Memory: min(limits.MemoryBytes, sandbox.MaxMemory),
+			Time: sandbox.MaxTime, HostCalls: 1 << 30, Output: 1}}
 	if h.cfg.Messages != nil {
 		call.Host = h.cfg.Messages.Calls(e.PID)
 	}
@@ -75,9 +77,11 @@ func wasmExit(r sandbox.Result) kernel.Exit {
 	case sandbox.Cancelled:
 		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: "it was killed"}
 	case sandbox.FuelExhausted, sandbox.ExecutionTimeout:
-		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Timeout, Message: "it passed its limit: cpu_time: " + r.Error.Error()}
+		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Timeout, Message: "it passed its limit: cpu_time: " +
+			r.Error.Error()}
 	case sandbox.MemoryLimitExceeded:
-		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: "it passed its limit: memory: " + r.Error.Error()}
+		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: "it passed its limit: memory: " +
+			r.Error.Error()}
 	}
 	return kernel.Exit{Code: kernel.ExitPanic, Reason: kernel.Crash, Message: r.Error.Error()}
 }

@@ -115,7 +115,9 @@ func (d *town) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func toolCall(name, arguments string) string {
-	b, _ := json.Marshal(map[string]any{"role": "assistant", "content": "", "tool_calls": []any{map[string]any{"id": "c1", "type": "function", "function": map[string]string{"name": name, "arguments": arguments}}}})
+	b, _ := json.Marshal(map[string]any{"role": "assistant", "content": "",
+		"tool_calls": []any{map[string]any{"id": "c1", "type": "function", "function": map[string]string{"name": name,
+			"arguments": arguments}}}})
 	return string(b)
 }
 
@@ -134,7 +136,8 @@ func TestTheDefaultAgentWorksOnItsIssue(t *testing.T) {
 	d := &town{answers: []string{toolCall("fly", `{}`), toolCall("remember", `{"key":"fit","text":"Pebble"}`),
 		toolCall("finish", `{"result":"Of the three databases, compare first: Pebble fits.","status":"done"}`)}}
 	o := d.run(t, `{}`)
-	if o.Status != entity.RunSucceeded || d.status != "done" || d.said != "Of the three databases, compare first: Pebble fits." {
+	if o.Status != entity.RunSucceeded || d.status != "done" ||
+		d.said != "Of the three databases, compare first: Pebble fits." {
 		t.Fatalf("%s %s; issue %q, said %q; stderr %q", o.Status, o.Error, d.status, d.said, *o.Stderr)
 	}
 	var result struct {
@@ -149,11 +152,15 @@ func TestTheDefaultAgentWorksOnItsIssue(t *testing.T) {
 			Route struct{ Tier string }
 		}
 	}
-	if err := json.Unmarshal(o.Result, &result); err != nil || result.Result != d.said || result.Score < 0.6 || result.Score > 1 ||
-		result.Told.Rounds != 3 || result.Told.Tools != 3 || result.Told.Failed != 1 || result.Told.Profile.Type != "Research" || result.Told.Route.Tier != "standard" {
+	if err := json.Unmarshal(o.Result, &result); err != nil || result.Result != d.said || result.Score < 0.6 ||
+		result.Score > 1 ||
+		result.Told.Rounds != 3 || result.Told.Tools != 3 || result.Told.Failed != 1 ||
+		result.Told.Profile.Type != "Research" || result.Told.Route.Tier != "standard" {
 		t.Errorf("the result is %s, %v", o.Result, err)
 	}
-	for _, want := range []string{"Compare three databases", "Think of costs", "Look at the licence first.", "Name the sources.", "taste: We like small ones.", "message of agent-2 (note)", "Mind the licence", `"name":"finish"`} {
+	for _, want := range []string{"Compare three databases", "Think of costs", "Look at the licence first.",
+		"Name the sources.", "taste: We like small ones.", "message of agent-2 (note)", "Mind the licence",
+		`"name":"finish"`} {
 		if !strings.Contains(d.prompts[0], want) {
 			t.Errorf("the model was not told %q: %s", want, d.prompts[0])
 		}

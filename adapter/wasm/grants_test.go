@@ -42,7 +42,8 @@ func TestFilesOfOtherNodes(t *testing.T) {
 		t.Skip("nodes tell where their data lies on Linux")
 	}
 	dir := t.TempDir()
-	own, beside, far, open := filepath.Join(dir, "own"), filepath.Join(dir, "beside"), filepath.Join(t.TempDir(), "far"), t.TempDir()
+	own, beside, far, open := filepath.Join(dir, "own"), filepath.Join(dir, "beside"),
+		filepath.Join(t.TempDir(), "far"), t.TempDir()
 	floor := shim.Floor{Hide: []string{own}, Nodes: filepath.Join(dir, "nodes")}
 	for _, d := range []string{own, beside, far} {
 		if err := os.MkdirAll(filepath.Join(d, "runs"), 0o700); err != nil {
@@ -58,7 +59,8 @@ func TestFilesOfOtherNodes(t *testing.T) {
 	if err := os.Symlink(far, filepath.Join(open, "way")); err != nil {
 		t.Fatal(err)
 	}
-	for at, refused := range map[string]bool{open: false, own: true, beside: true, far: true, filepath.Join(far, "runs"): true, filepath.Dir(far): true,
+	for at, refused := range map[string]bool{open: false, own: true, beside: true, far: true,
+		filepath.Join(far, "runs"): true, filepath.Dir(far): true,
 		filepath.Join(open, "way"): true, filepath.Join(open, "way", "runs"): true, floor.Nodes: true} {
 		r := &run{adapter: &Adapter{cfg: Config{Hide: floor.Hidden}}, config: config{Dirs: []string{at + ":/d:ro"}}}
 		dirs, err := r.dirs()
@@ -95,7 +97,8 @@ func eachFunction(t *testing.T, path string, first ...string) {
 		{"comment.list", `{"id":"i1"}`, "GET /api/issues/i1/comments "},
 		{"comment.create", `{"id":"i1","body":"hi"}`, `POST /api/issues/i1/comments {"body":"hi"}`},
 		{"agent.me", `{}`, "GET /api/agents/me "},
-		{"cost.report", `{"costCents":1}`, `POST /api/companies/company-1/cost-events {"agentId":"agent-1","costCents":1,"heartbeatRunId":"run-1"}`},
+		{"cost.report", `{"costCents":1}`,
+			`POST /api/companies/company-1/cost-events {"agentId":"agent-1","costCents":1,"heartbeatRunId":"run-1"}`},
 		{"model.chat", `{"model":"m"}`, `POST /llm/v1/chat/completions {"model":"m"}`},
 		{"model.messages", `{"model":"m"}`, `POST /llm/anthropic/v1/messages {"model":"m"}`},
 		{"model.embed", `{"model":"m"}`, `POST /llm/v1/embeddings {"model":"m"}`},
@@ -110,7 +113,8 @@ func eachFunction(t *testing.T, path string, first ...string) {
 		{"record.get", `{"id":"m1"}`, "GET /api/v1/memory/m1 "},
 		{"record.update", `{"id":"m1","text":"red arm"}`, `PATCH /api/v1/memory/m1 {"text":"red arm"}`},
 		{"record.forget", `{"id":"m1"}`, "DELETE /api/v1/memory/m1 "},
-		{"ipc.send", `{"to":"agent-2","type":"note","payload":{"a":1}}`, `POST /api/agents/agent-2/messages {"payload":{"a":1},"type":"note"}`},
+		{"ipc.send", `{"to":"agent-2","type":"note","payload":{"a":1}}`,
+			`POST /api/agents/agent-2/messages {"payload":{"a":1},"type":"note"}`},
 		{"ipc.receive", `{"limit":5}`, "GET /api/agents/agent-1/messages?limit=5 "},
 		{"ipc.take", `{"ids":["m1"]}`, `POST /api/agents/agent-1/messages/take {"ids":["m1"]}`},
 		{"http.fetch", fmt.Sprintf(`{"url":%q}`, web.URL), ""},
@@ -119,7 +123,8 @@ func eachFunction(t *testing.T, path string, first ...string) {
 		for _, grants := range []string{`["` + test.method + `"]`, `["something.else"]`} {
 			d.asked = nil
 			args, _ := json.Marshal(append(slices.Clone(first), test.method, test.request))
-			o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":%s,"grants":%s,"fetchHosts":[%q]}`, path, args, grants, host)))
+			o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":%s,"grants":%s,"fetchHosts":[%q]}`, path,
+				args, grants, host)))
 			asked := strings.Join(d.asked, "\n")
 			if strings.Contains(grants, test.method) {
 				if o.Status != entity.RunSucceeded || !strings.Contains(asked, test.asks) {
@@ -136,7 +141,8 @@ func eachFunction(t *testing.T, path string, first ...string) {
 			t.Errorf("%s was not tried", method)
 		}
 	}
-	if !strings.Contains(d.log.String(), "[info] hello from inside") || !strings.Contains(d.log.String(), "fetch GET "+host+" 200") {
+	if !strings.Contains(d.log.String(), "[info] hello from inside") || !strings.Contains(d.log.String(),
+		"fetch GET "+host+" 200") {
 		t.Errorf("the log is %s", d.log.String())
 	}
 }
@@ -175,7 +181,8 @@ func TestTheListOfFunctionsIsWhole(t *testing.T) {
 	if !slices.Equal(there, said) {
 		t.Errorf("there is %q, and the document has %q", there, said)
 	}
-	for _, code := range []sandbox.Code{sandbox.RuntimeUnavailable, sandbox.ModuleTooLarge, sandbox.InvalidModule, sandbox.CompilationFailed, sandbox.FuelExhausted, sandbox.MemoryLimitExceeded,
+	for _, code := range []sandbox.Code{sandbox.RuntimeUnavailable, sandbox.ModuleTooLarge, sandbox.InvalidModule,
+		sandbox.CompilationFailed, sandbox.FuelExhausted, sandbox.MemoryLimitExceeded,
 		sandbox.ExecutionTimeout, sandbox.HostCallDenied, sandbox.WasmTrap, sandbox.GovernanceDenied, sandbox.Cancelled} {
 		if !strings.Contains(doc, "`"+string(code)+"`") {
 			t.Errorf("the document has no %s", code)
@@ -189,7 +196,8 @@ func TestFetchesOfAnAgent(t *testing.T) {
 	defer web.Close()
 	d := &desk{}
 	a := open(t, d)
-	for host, want := range map[string]string{"example.com": "not on the list", strings.TrimPrefix(web.URL, "http://"): "private"} {
+	for host, want := range map[string]string{"example.com": "not on the list",
+		strings.TrimPrefix(web.URL, "http://"): "private"} {
 		r := &run{adapter: a, inv: d.invocation(`{}`), token: token, config: config{FetchHosts: []string{host}}}
 		_, err := r.host()["http.fetch"](t.Context(), json.RawMessage(fmt.Sprintf(`{"url":%q}`, web.URL)))
 		var no *sandbox.HostError
@@ -209,7 +217,8 @@ func TestFilesOfAnAgent(t *testing.T) {
 	a := open(t, d)
 	data, books := t.TempDir(), t.TempDir()
 	a.cfg.Home, a.cfg.Hide = filepath.Join(data, "runs", "workspaces"), shim.Floor{Hide: []string{data}}.Hidden
-	for at, text := range map[string]string{data + "/key": "canary-key", books + "/b.txt": "a book", a.cfg.Home + "/agent-1/own.txt": "mine", a.cfg.Home + "/agent-2/own.txt": "canary-other"} {
+	for at, text := range map[string]string{data + "/key": "canary-key", books + "/b.txt": "a book", a.cfg.Home +
+		"/agent-1/own.txt": "mine", a.cfg.Home + "/agent-2/own.txt": "canary-other"} {
 		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -226,10 +235,13 @@ func TestFilesOfAnAgent(t *testing.T) {
 		list, _ := json.Marshal(dirs)
 		return a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":%s,"dirs":%s}`, path, args, list)))
 	}
-	o := run([]string{":/home", books + ":/books:ro"}, "/home/own.txt", "/books/b.txt", "/books/way/key", "/home/../agent-2/own.txt", data+"/key")
+	o := run([]string{":/home", books + ":/books:ro"}, "/home/own.txt", "/books/b.txt", "/books/way/key",
+		"/home/../agent-2/own.txt", data+"/key")
 	lines := strings.Split(strings.TrimSpace(*o.Stdout), "\n")
-	if o.Status != entity.RunSucceeded || len(lines) != 5 || lines[0] != `/home/own.txt "mine" <nil>` || !strings.Contains(lines[1], `"a book" open /books/b.txt.new: Read-only`) ||
-		slices.ContainsFunc(lines[2:], func(l string) bool { return strings.HasSuffix(l, "<nil>") }) || strings.Contains(*o.Stdout, "canary") {
+	if o.Status != entity.RunSucceeded || len(lines) != 5 || lines[0] != `/home/own.txt "mine" <nil>` ||
+		!strings.Contains(lines[1], `"a book" open /books/b.txt.new: Read-only`) ||
+		slices.ContainsFunc(lines[2:], func(l string) bool { return strings.HasSuffix(l, "<nil>") }) ||
+		strings.Contains(*o.Stdout, "canary") {
 		t.Errorf("it ended with %s %s and saw %q", o.Status, o.Error, lines)
 	}
 	if b, err := os.ReadFile(a.cfg.Home + "/agent-1/own.txt.new"); err != nil || string(b) != "mine" {
@@ -238,8 +250,11 @@ func TestFilesOfAnAgent(t *testing.T) {
 	if o := run(nil, "/home/own.txt"); strings.Contains(*o.Stdout, "mine") {
 		t.Errorf("without a directory it saw %q", *o.Stdout)
 	}
-	for spec, want := range map[string]string{data + ":/d": "files of this node", filepath.Dir(data) + ":/d": "files of this node", books + "/way:/d": "files of this node", filepath.Join(data, "runs") + ":/d": "files of this node",
-		"books:/d": "not absolute", books: "is not HOST:GUEST", books + ":/a/../b": "clean absolute path", books + "/none:/d": "not on this node", books + ":/d:rw": "is not HOST:GUEST"} {
+	for spec, want := range map[string]string{data + ":/d": "files of this node", filepath.Dir(data) +
+		":/d": "files of this node", books + "/way:/d": "files of this node", filepath.Join(data, "runs") +
+		":/d": "files of this node",
+		"books:/d": "not absolute", books: "is not HOST:GUEST", books + ":/a/../b": "clean absolute path",
+		books + "/none:/d": "not on this node", books + ":/d:rw": "is not HOST:GUEST"} {
 		if o := run([]string{spec}, "/d/key"); o.Status != entity.RunFailed || !strings.Contains(o.Error, want) {
 			t.Errorf("%s: it ended with %s %q", spec, o.Status, o.Error)
 		}

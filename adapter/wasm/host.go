@@ -40,16 +40,18 @@ type route struct {
 // routes are the methods that make API requests, with the rights of the agent.
 // docs/sandbox-abi.md documents them for authors of guests.
 var routes = map[string]route{
-	"issue.list":     {"GET", "/api/companies/{companyId}/issues", nil},
-	"issue.get":      {"GET", "/api/issues/{id}", nil},
-	"issue.create":   {"POST", "/api/companies/{companyId}/issues", nil},
-	"issue.checkout": {"POST", "/api/issues/{id}/checkout", map[string]any{"agentId": "{agentId}", "expectedStatuses": []string{"todo", "backlog", "blocked", "in_review", "in_progress"}}},
+	"issue.list":   {"GET", "/api/companies/{companyId}/issues", nil},
+	"issue.get":    {"GET", "/api/issues/{id}", nil},
+	"issue.create": {"POST", "/api/companies/{companyId}/issues", nil},
+	"issue.checkout": {"POST", "/api/issues/{id}/checkout", map[string]any{"agentId": "{agentId}",
+		"expectedStatuses": []string{"todo", "backlog", "blocked", "in_review", "in_progress"}}},
 	"issue.release":  {"POST", "/api/issues/{id}/release", nil},
 	"issue.update":   {"PATCH", "/api/issues/{id}", nil},
 	"comment.list":   {"GET", "/api/issues/{id}/comments", nil},
 	"comment.create": {"POST", "/api/issues/{id}/comments", nil},
 	"agent.me":       {"GET", "/api/agents/me", nil},
-	"cost.report":    {"POST", "/api/companies/{companyId}/cost-events", map[string]any{"agentId": "{agentId}", "heartbeatRunId": "{runId}"}},
+	"cost.report": {"POST", "/api/companies/{companyId}/cost-events", map[string]any{"agentId": "{agentId}",
+		"heartbeatRunId": "{runId}"}},
 	"model.chat":     {"POST", "/llm/v1/chat/completions", nil},
 	"model.messages": {"POST", "/llm/anthropic/v1/messages", nil},
 	"model.embed":    {"POST", "/llm/v1/embeddings", nil},
@@ -79,9 +81,11 @@ func (r *run) host() sandbox.Host {
 		all[name] = func(ctx context.Context, request json.RawMessage) (any, error) { return r.route(ctx, to, request) }
 	}
 	if len(r.config.FetchHosts) > 0 {
-		all["http.fetch"] = r.weighed("network.egress", sandbox.Fetch(sandbox.Egress{Hosts: r.config.FetchHosts, Private: r.adapter.cfg.Private, Seen: func(method, host string, status int) {
-			r.inv.Log("system", fmt.Sprintf("[selvage] fetch %s %s %d\n", method, host, status))
-		}}))
+		all["http.fetch"] = r.weighed("network.egress",
+			sandbox.Fetch(sandbox.Egress{Hosts: r.config.FetchHosts, Private: r.adapter.cfg.Private,
+				Seen: func(method, host string, status int) {
+					r.inv.Log("system", fmt.Sprintf("[selvage] fetch %s %s %d\n", method, host, status))
+				}}))
 	}
 	granted := sandbox.Host{}
 	for _, name := range []string{"clock.now", "random"} { // every guest has these unless they are denied here
@@ -114,9 +118,11 @@ func (r *run) weighed(action string, f sandbox.HostFunc) sandbox.HostFunc {
 		return f
 	}
 	return func(ctx context.Context, request json.RawMessage) (any, error) {
-		l := govern.Local{Action: action, Agent: r.inv.Run.Agent, Company: r.inv.Run.Company, Run: r.inv.Run.ID, Known: governance.Context{Outside: true}}
+		l := govern.Local{Action: action, Agent: r.inv.Run.Agent, Company: r.inv.Run.Company, Run: r.inv.Run.ID,
+			Known: governance.Context{Outside: true}}
 		if err := r.adapter.cfg.Weigh(l); err != nil {
-			return nil, &sandbox.HostError{Code: string(sandbox.GovernanceDenied), Message: err.Error(), Reason: string(company.DeniedRule)}
+			return nil, &sandbox.HostError{Code: string(sandbox.GovernanceDenied), Message: err.Error(),
+				Reason: string(company.DeniedRule)}
 		}
 		return f(ctx, request)
 	}
@@ -161,7 +167,8 @@ func (r *run) context(context.Context, json.RawMessage) (any, error) {
 		wake = json.RawMessage("{}")
 	}
 	c := r.inv.Run.Context
-	return map[string]any{"agentId": r.inv.Run.Agent, "agentName": r.inv.AgentName, "companyId": r.inv.Run.Company, "runId": r.inv.Run.ID,
+	return map[string]any{"agentId": r.inv.Run.Agent, "agentName": r.inv.AgentName, "companyId": r.inv.Run.Company,
+		"runId":  r.inv.Run.ID,
 		"taskId": c.TaskID, "wakeReason": c.WakeReason, "wake": wake, "memories": r.inv.Memories}, nil
 }
 
@@ -187,7 +194,8 @@ func (r *run) route(ctx context.Context, to route, request json.RawMessage) (any
 	if err := json.Unmarshal(request, &in); err != nil || in == nil {
 		return nil, bad("the request is not an object")
 	}
-	fill := strings.NewReplacer("{agentId}", r.inv.Run.Agent, "{companyId}", string(r.inv.Run.Company), "{runId}", r.inv.Run.ID)
+	fill := strings.NewReplacer("{agentId}", r.inv.Run.Agent, "{companyId}", string(r.inv.Run.Company), "{runId}",
+		r.inv.Run.ID)
 	at := fill.Replace(to.path)
 	for _, name := range named {
 		if !strings.Contains(to.path, "{"+name+"}") {
@@ -243,7 +251,8 @@ func (r *run) api(ctx context.Context, request json.RawMessage) (any, error) {
 		return nil, bad("want method, path and body")
 	}
 	u, err := url.ParseRequestURI(in.Path)
-	if err != nil || u.Host != "" || u.Scheme != "" || path.Clean(u.Path) != u.Path || !strings.HasPrefix(u.Path, "/api/") {
+	if err != nil || u.Host != "" || u.Scheme != "" || path.Clean(u.Path) != u.Path ||
+		!strings.HasPrefix(u.Path, "/api/") {
 		return nil, bad("path must begin with /api/")
 	}
 	if !slices.Contains([]string{"GET", "POST", "PUT", "PATCH", "DELETE"}, in.Method) {

@@ -194,8 +194,10 @@ func (r *run) run(ctx context.Context, limit time.Duration) (sandbox.Result, err
 	if err != nil {
 		return sandbox.Result{}, err
 	}
-	note, _ := json.Marshal(map[string]any{"adapterType": r.inv.Run.AdapterType, "module": r.config.Module, "sha256": sum(wasm), "bytes": len(wasm)}) // never fails
-	r.inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "adapter invocation", Payload: note}}})
+	note, _ := json.Marshal(map[string]any{"adapterType": r.inv.Run.AdapterType, "module": r.config.Module,
+		"sha256": sum(wasm), "bytes": len(wasm)}) // never fails
+	r.inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info",
+		Message: "adapter invocation", Payload: note}}})
 	r.inv.Log("system", fmt.Sprintf("[selvage] module %s, %d bytes\n", sum(wasm)[:12], len(wasm)))
 	m, err := r.adapter.cfg.Engine.Load(ctx, wasm)
 	if err != nil {
@@ -222,8 +224,10 @@ func (r *run) run(ctx context.Context, limit time.Duration) (sandbox.Result, err
 	}()
 	return m.Run(ctx, sandbox.Call{
 		Dirs: dirs,
-		Args: append([]string{filepath.Base(r.config.Module)}, r.config.Args...), Env: r.environment(), Stdout: out, Stderr: errs, Host: r.host(),
-		Limits: sandbox.Limits{Fuel: cmp.Or(r.config.Fuel, DefaultFuel), Memory: r.config.MemoryMB << 20, Time: limit, HostCalls: r.config.HostCalls, Output: maxOutput},
+		Args: append([]string{filepath.Base(r.config.Module)}, r.config.Args...), Env: r.environment(), Stdout: out,
+		Stderr: errs, Host: r.host(),
+		Limits: sandbox.Limits{Fuel: cmp.Or(r.config.Fuel, DefaultFuel), Memory: r.config.MemoryMB << 20, Time: limit,
+			HostCalls: r.config.HostCalls, Output: maxOutput},
 	}), nil
 }
 
@@ -278,7 +282,8 @@ func (r *run) environment() []string {
 		}
 	}
 	run := r.inv.Run
-	for k, v := range map[string]string{"PAPERCLIP_AGENT_ID": run.Agent, "PAPERCLIP_COMPANY_ID": string(run.Company), "PAPERCLIP_RUN_ID": run.ID,
+	for k, v := range map[string]string{"PAPERCLIP_AGENT_ID": run.Agent, "PAPERCLIP_COMPANY_ID": string(run.Company),
+		"PAPERCLIP_RUN_ID":  run.ID,
 		"PAPERCLIP_TASK_ID": run.Context.TaskID, "PAPERCLIP_WAKE_REASON": run.Context.WakeReason} {
 		if v != "" {
 			env[k] = v
@@ -317,7 +322,8 @@ func (l *logged) Write(p []byte) (int, error) {
 func (l *logged) rest() { l.tell(l.red.Rest()) }
 
 // outcome returns how the run ended.
-func (r *run) outcome(res sandbox.Result, cause error, stopped bool, limit time.Duration, source string) company.Outcome {
+func (r *run) outcome(res sandbox.Result, cause error, stopped bool, limit time.Duration,
+	source string) company.Outcome {
 	red := secret.NewRedactor(r.secrets)
 	out, errs := end(red.Clean(res.Stdout)), end(red.Clean(res.Stderr))
 	o := company.Outcome{Stdout: &out, Stderr: &errs, ExitCode: res.ExitCode}
@@ -342,7 +348,8 @@ func (r *run) outcome(res sandbox.Result, cause error, stopped bool, limit time.
 	if res.Error != nil {
 		code = res.Error.Code
 	}
-	of := map[string]any{"stopReason": stop, "timeoutFired": stop == "timeout", "timeoutSource": source, "timeoutConfigured": source == "config",
+	of := map[string]any{"stopReason": stop, "timeoutFired": stop == "timeout", "timeoutSource": source,
+		"timeoutConfigured":  source == "config",
 		"effectiveTimeoutMs": limit.Milliseconds(), "effectiveTimeoutSec": int64(limit.Seconds()),
 		"fuelUsed": res.FuelUsed, "memoryPeak": res.MemoryPeak, "durationMs": res.DurationMs, "sandboxError": code}
 	if told := red.Clean(string(r.told)); r.told != nil && json.Valid([]byte(told)) {

@@ -38,7 +38,8 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer d.mu.Unlock()
 	body, _ := io.ReadAll(r.Body)
 	d.asked = append(d.asked, r.Method+" "+r.RequestURI+" "+string(body))
-	if r.Header.Get("Authorization") != "Bearer "+token || r.Header.Get("X-Paperclip-Run-Id") != "run-1" || r.Method == "POST" && r.Header.Get("Idempotency-Key") == "" {
+	if r.Header.Get("Authorization") != "Bearer "+token || r.Header.Get("X-Paperclip-Run-Id") != "run-1" ||
+		r.Method == "POST" && r.Header.Get("Idempotency-Key") == "" {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
@@ -63,8 +64,9 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *desk) invocation(config string) company.Invocation {
-	return company.Invocation{Config: []byte(config), AgentName: "Ada", Wake: []byte(`{"wakeReason":"test"}`), Secrets: []string{"canary-secret-42"},
-		Run: entity.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "wasm"},
+	return company.Invocation{Config: []byte(config), AgentName: "Ada", Wake: []byte(`{"wakeReason":"test"}`),
+		Secrets: []string{"canary-secret-42"},
+		Run:     entity.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "wasm"},
 		Log: func(stream, text string) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -95,7 +97,10 @@ func open(t *testing.T, d *desk) *Adapter {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	a, err := New(Config{Engine: e, API: func() http.Handler { return d }, Token: func(entity.Run) (string, error) { return token, nil }})
+	a, err := New(Config{Engine: e, API: func() http.Handler { return d }, Token: func(entity.Run) (string,
+		error) {
+		return token, nil
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +129,8 @@ func worked(t *testing.T, d *desk, o company.Outcome, log string) {
 		t.Errorf("it ended with %+v, the issue is %q; stderr %q", o, d.status, *o.Stderr)
 	}
 	asked := strings.Join(d.asked, "\n")
-	for _, want := range []string{"GET /api/companies/company-1/issues?assigneeAgentId=agent-1&status=todo%2Cin_progress ", `POST /api/issues/i%2F1/checkout {"agentId":"agent-1","expectedStatuses":`,
+	for _, want := range []string{"GET /api/companies/company-1/issues?assigneeAgentId=agent-1&status=todo%2Cin_progress ",
+		`POST /api/issues/i%2F1/checkout {"agentId":"agent-1","expectedStatuses":`,
 		`POST /api/issues/i%2F1/comments {"body":"Done in the sandbox`, `PATCH /api/issues/i%2F1 {"status":"done"}`} {
 		if !strings.Contains(asked, want) {
 			t.Errorf("nobody asked %s; they asked\n%s", want, asked)
@@ -138,14 +144,16 @@ func worked(t *testing.T, d *desk, o company.Outcome, log string) {
 func TestTheExampleInGo(t *testing.T) {
 	d := &desk{}
 	a := open(t, d)
-	o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q}`, build(t, "github.com/selvage-mesh/selvage/examples/wasm-go"))))
+	o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q}`,
+		build(t, "github.com/selvage-mesh/selvage/examples/wasm-go"))))
 	worked(t, d, o, "system: [info] working on ACM-1\n")
 	var result struct {
 		StopReason string
 		FuelUsed   int64
 		MemoryPeak int64
 	}
-	if err := json.Unmarshal(o.Result, &result); err != nil || result.StopReason != "completed" || result.FuelUsed < 1_000_000 || result.MemoryPeak < 1<<20 {
+	if err := json.Unmarshal(o.Result, &result); err != nil || result.StopReason != "completed" ||
+		result.FuelUsed < 1_000_000 || result.MemoryPeak < 1<<20 {
 		t.Errorf("the result is %s, %v", o.Result, err)
 	}
 }
@@ -157,7 +165,8 @@ func buildRust(t *testing.T, what ...string) string {
 		t.Skip("builds a guest")
 	}
 	dir := t.TempDir()
-	cmd := exec.Command("cargo", append([]string{"build", "--release", "--offline", "--target", "wasm32-wasip1", "--target-dir", dir}, what...)...)
+	cmd := exec.Command("cargo", append([]string{"build", "--release", "--offline", "--target", "wasm32-wasip1",
+		"--target-dir", dir}, what...)...)
 	cmd.Dir = "../../examples/wasm-rust"
 	if said, err := cmd.CombinedOutput(); err != nil {
 		if _, no := exec.Command("cargo", "--version").Output(); no == nil {
@@ -191,10 +200,12 @@ func TestAModuleOfTheCompany(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := open(t, d)
-	if o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":"attachment:a1","sha256":%q,"args":["say","hello"]}`, sum(d.module)))); o.Status != entity.RunSucceeded || *o.Stdout != "hello\n" {
+	if o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":"attachment:a1","sha256":%q,"args":["say","hello"]}`,
+		sum(d.module)))); o.Status != entity.RunSucceeded || *o.Stdout != "hello\n" {
 		t.Errorf("it ended with %+v", o)
 	}
-	if o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":"attachment:a1","sha256":%q}`, sum(nil)))); o.Status != entity.RunFailed || !strings.Contains(o.Error, "SHA-256") {
+	if o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":"attachment:a1","sha256":%q}`,
+		sum(nil)))); o.Status != entity.RunFailed || !strings.Contains(o.Error, "SHA-256") {
 		t.Errorf("it ended with %+v", o)
 	}
 }
@@ -237,10 +248,13 @@ func TestWhatGovernanceDenies(t *testing.T) {
 		body, code, reason string
 	}{
 		{409, `{"error":"Everything is stopped","code":"GovernanceDenied","details":{"code":"GovernanceDenied","reason":"mesh_stopped"}}`, "GovernanceDenied", "mesh_stopped"},
-		{409, `{"error":"The issue's tree is on hold","code":"issue_tree_held","details":{"reason":"lunch"}}`, "GovernanceDenied", "issue_tree_held"},
+		{409, `{"error":"The issue's tree is on hold","code":"issue_tree_held","details":{"reason":"lunch"}}`,
+			"GovernanceDenied", "issue_tree_held"},
 		{409, `{"error":"A CEO only drafts","code":"ceo_strategy_required"}`, "GovernanceDenied", "ceo_strategy_required"},
-		{403, `{"error":"Not your turn","code":"execution_stage_participant_required"}`, "GovernanceDenied", "execution_stage_participant_required"},
-		{402, `{"error":{"message":"stopped","type":"budget_error","code":"budget_paused"}}`, "GovernanceDenied", "budget_paused"},
+		{403, `{"error":"Not your turn","code":"execution_stage_participant_required"}`, "GovernanceDenied",
+			"execution_stage_participant_required"},
+		{402, `{"error":{"message":"stopped","type":"budget_error","code":"budget_paused"}}`, "GovernanceDenied",
+			"budget_paused"},
 		{402, `{"error":{"message":"stopped","type":"mesh_stopped","code":null}}`, "GovernanceDenied", "mesh_stopped"},
 		{402, `{"error":{"message":"too dear","type":"budget_error","code":"budget_exceeded"}}`, "BudgetExceeded", ""},
 		{409, `{"error":"held by another"}`, "Conflict", ""},
@@ -248,14 +262,16 @@ func TestWhatGovernanceDenies(t *testing.T) {
 		{502, `no JSON`, "Unavailable", ""},
 	} {
 		var e *sandbox.HostError
-		if !errors.As(refusal(c.status, []byte(c.body)), &e) || e.Code != c.code || e.Reason != c.reason || !strings.HasPrefix(e.Message, fmt.Sprint(c.status)) {
+		if !errors.As(refusal(c.status, []byte(c.body)), &e) || e.Code != c.code || e.Reason != c.reason ||
+			!strings.HasPrefix(e.Message, fmt.Sprint(c.status)) {
 			t.Errorf("%d %s: %+v", c.status, c.body, e)
 		}
 	}
 	// A guest gets the denial.
 	d := &desk{status: "denied"}
 	a := open(t, d)
-	o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":["ask","issue.checkout","{\"id\":\"i1\"}"]}`, build(t, "./testdata/guest"))))
+	o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":["ask","issue.checkout","{\"id\":\"i1\"}"]}`,
+		build(t, "./testdata/guest"))))
 	if o.Status != entity.RunFailed || !strings.Contains(*o.Stderr, `GovernanceDenied`) {
 		t.Errorf("it ended with %s, %s", o.Status, *o.Stderr)
 	}
@@ -301,7 +317,8 @@ func TestSecretsStayInside(t *testing.T) {
 	a := open(t, d)
 	path := build(t, "./testdata/guest")
 	o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":["env"],"env":{"KEY":{"type":"secret_ref","value":"canary-secret-42"},"PAPERCLIP_API_KEY":"x","WHO":"ada"}}`, path)))
-	if o.Status != entity.RunSucceeded || !strings.Contains(*o.Stdout, "WHO=ada\n") || !strings.Contains(*o.Stdout, "PAPERCLIP_RUN_ID=run-1\n") {
+	if o.Status != entity.RunSucceeded || !strings.Contains(*o.Stdout, "WHO=ada\n") || !strings.Contains(*o.Stdout,
+		"PAPERCLIP_RUN_ID=run-1\n") {
 		t.Errorf("it ended with %+v: %s", o, *o.Stdout)
 	}
 	for _, text := range []string{*o.Stdout, *o.Stderr, o.Error, string(o.Result), d.log.String()} {
@@ -319,17 +336,20 @@ func TestTheAPI(t *testing.T) {
 	host := r.host()
 	ask := func(method, request string) (any, error) { return host[method](t.Context(), []byte(request)) }
 	var no *sandbox.HostError
-	if _, err := ask("issue.checkout", `{"id":"i/1"}`); !errors.As(err, &no) || no.Code != "Conflict" || !strings.Contains(no.Message, "held by another") {
+	if _, err := ask("issue.checkout", `{"id":"i/1"}`); !errors.As(err, &no) || no.Code != "Conflict" ||
+		!strings.Contains(no.Message, "held by another") {
 		t.Errorf("checkout returned %v", err)
 	}
-	for _, bad := range []string{`{"method":"GET","path":"/metrics"}`, `{"method":"GET","path":"/api/../metrics"}`, `{"method":"GET","path":"//other/api/x"}`, `{"method":"GET","path":"http://other/api/x"}`,
+	for _, bad := range []string{`{"method":"GET","path":"/metrics"}`, `{"method":"GET","path":"/api/../metrics"}`,
+		`{"method":"GET","path":"//other/api/x"}`, `{"method":"GET","path":"http://other/api/x"}`,
 		`{"method":"TRACE","path":"/api/health"}`, `{"method":"GET\r\nX: y","path":"/api/health"}`, `[]`} {
 		before := len(d.asked)
 		if _, err := ask("api", bad); !errors.As(err, &no) || no.Code != "BadRequest" || len(d.asked) != before {
 			t.Errorf("%s returned %v", bad, err)
 		}
 	}
-	if _, err := ask("api", `{"method":"POST","path":"/api/x?y=1","body":{"a":1}}`); err != nil || d.asked[len(d.asked)-1] != `POST /api/x?y=1 {"a":1}` {
+	if _, err := ask("api", `{"method":"POST","path":"/api/x?y=1","body":{"a":1}}`); err != nil ||
+		d.asked[len(d.asked)-1] != `POST /api/x?y=1 {"a":1}` {
 		t.Errorf("api returned %v", err)
 	}
 	for _, bad := range []string{`{}`, `{"id":""}`, `{"id":".."}`, `{"id":7}`, `[]`, `null`} {
@@ -337,7 +357,8 @@ func TestTheAPI(t *testing.T) {
 			t.Errorf("%s returned %v", bad, err)
 		}
 	}
-	if _, err := ask("issue.get", `{"id":"../agents/me"}`); err != nil || d.asked[len(d.asked)-1] != "GET /api/issues/..%2Fagents%2Fme " {
+	if _, err := ask("issue.get", `{"id":"../agents/me"}`); err != nil ||
+		d.asked[len(d.asked)-1] != "GET /api/issues/..%2Fagents%2Fme " {
 		t.Errorf("issue.get returned %v, asked %s", err, d.asked[len(d.asked)-1])
 	}
 	if _, err := ask("log", `{"level":"loud"}`); err == nil {

@@ -84,7 +84,8 @@ func New(cfg Config) *Adapter {
 	a := &Adapter{cfg: cfg}
 	dialer := &net.Dialer{Timeout: DefaultTimeout, Control: Guard(cfg.Private)}
 	a.client = &http.Client{
-		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: DefaultTimeout, MaxResponseHeaderBytes: 64 << 10},
+		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
+			TLSHandshakeTimeout: DefaultTimeout, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // the target of a redirect was not configured
 		},
@@ -159,7 +160,8 @@ func (c config) secrets() (out []string) {
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
 	var c config
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
-		return company.Outcome{Status: entity.RunFailed, ErrorCode: "adapter_failed", Error: "The agent's adapterConfig is malformed"}
+		return company.Outcome{Status: entity.RunFailed, ErrorCode: "adapter_failed",
+			Error: "The agent's adapterConfig is malformed"}
 	}
 	limit, source := DefaultTimeout, "default"
 	if c.Timeout > 0 {
@@ -208,14 +210,16 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 		out.Status, out.ErrorCode, stopReason = entity.RunTimedOut, "timeout", "timeout"
 		out.Error = fmt.Sprintf("Timed out after %v", limit)
 	case errors.Is(cause, lost), whole.Err() != nil:
-		out.Status, out.ErrorCode, out.Error, stopReason = entity.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
+		out.Status, out.ErrorCode, out.Error, stopReason = entity.RunInterrupted, "node_lost", "The node stopped the run",
+			"interrupted"
 	default:
 		out.Status, out.ErrorCode, out.Error, stopReason = entity.RunFailed, "adapter_failed", err.Error(), "adapter_failed"
 	}
 	empty := ""
 	out.Stdout, out.Stderr = &answer, &empty
 	result := map[string]any{"stopReason": stopReason, "timeoutFired": stopReason == "timeout", "timeoutSource": source,
-		"timeoutConfigured": source == "config", "effectiveTimeoutMs": limit.Milliseconds(), "effectiveTimeoutSec": int64(limit.Seconds())}
+		"timeoutConfigured": source == "config", "effectiveTimeoutMs": limit.Milliseconds(),
+		"effectiveTimeoutSec": int64(limit.Seconds())}
 	if told != nil {
 		result["calledBack"], result["summary"] = true, red.Clean(told.Summary)
 		if b := red.CleanJSON(told.Result); len(b) > 0 {
@@ -241,7 +245,8 @@ func (a *Adapter) back(inv company.Invocation, c config) (back map[string]string
 	if token, err = a.cfg.Token(inv.Run); err != nil {
 		return nil, "", errors.New("HTTP adapter: no token could be made for the run")
 	}
-	return map[string]string{"url": strings.TrimSuffix(base.String(), "/") + "/api/heartbeat-runs/" + inv.Run.ID + "/callback", "token": token}, token, nil
+	return map[string]string{"url": strings.TrimSuffix(base.String(), "/") + "/api/heartbeat-runs/" + inv.Run.ID +
+		"/callback", "token": token}, token, nil
 }
 
 // await waits until the outcome of a run is posted.
@@ -262,7 +267,8 @@ func (a *Adapter) await(ctx context.Context, run entity.Run) (*company.Callback,
 
 // call sends the request. Its error contains neither the query nor a header, because they may
 // be secret.
-func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, back map[string]string, red *secret.Redactor) (out company.Outcome, answer string, err error) {
+func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, back map[string]string,
+	red *secret.Redactor) (out company.Outcome, answer string, err error) {
 	to, err := url.Parse(c.URL)
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
 		return out, "", errors.New("HTTP adapter endpoint URL is missing or not http(s)")
@@ -271,7 +277,8 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, ba
 	if err != nil {
 		return out, "", err
 	}
-	req, err := http.NewRequestWithContext(ctx, strings.ToUpper(cmp.Or(c.Method, "POST")), to.String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, strings.ToUpper(cmp.Or(c.Method, "POST")), to.String(),
+		bytes.NewReader(body))
 	if err != nil {
 		return out, "", errors.New("HTTP adapter method is not one")
 	}
@@ -286,8 +293,10 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, ba
 		req.Header.Set(k, string(v))
 	}
 	inv.Log("system", "[selvage] "+req.Method+" "+to.Scheme+"://"+to.Host+"\n")
-	note, _ := json.Marshal(map[string]any{"adapterType": inv.Run.AdapterType, "method": req.Method, "host": to.Host}) // never fails
-	inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "adapter invocation", Payload: note}}})
+	note, _ := json.Marshal(map[string]any{"adapterType": inv.Run.AdapterType, "method": req.Method,
+		"host": to.Host}) // never fails
+	inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info",
+		Message: "adapter invocation", Payload: note}}})
 	res, err := a.client.Do(req)
 	if err != nil {
 		if errors.Is(err, ErrPrivate) {

@@ -26,7 +26,8 @@ func invoke(t *testing.T, a *Adapter, config string) company.Outcome {
 
 func invokeUntil(t *testing.T, a *Adapter, config string, until time.Duration) company.Outcome {
 	t.Helper()
-	return a.Invoke(t.Context(), company.Invocation{Config: []byte(config), AgentName: "Ada", Wake: []byte(`{"wakeReason":"test"}`), Secrets: []string{"canary"},
+	return a.Invoke(t.Context(), company.Invocation{Config: []byte(config), AgentName: "Ada",
+		Wake: []byte(`{"wakeReason":"test"}`), Secrets: []string{"canary"},
 		Run: entity.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "http"},
 		Log: func(string, string) {}, Report: func(company.Report) {}, Authority: func() time.Duration { return until }})
 }
@@ -48,7 +49,8 @@ func TestACallCarriesTheTemplate(t *testing.T) {
 	if o.Status != entity.RunSucceeded || *o.Stdout != "thanks for ***REDACTED***" || header != "canary" {
 		t.Fatalf("outcome %+v, header %q", o, header)
 	}
-	if got["who"] != "agent-1" || got["deep"].([]any)[0] != "run-1" || got["agentId"] != "agent-1" || got["context"].(map[string]any)["wakeReason"] != "test" {
+	if got["who"] != "agent-1" || got["deep"].([]any)[0] != "run-1" || got["agentId"] != "agent-1" ||
+		got["context"].(map[string]any)["wakeReason"] != "test" {
 		t.Errorf("body %v", got)
 	}
 }
@@ -58,7 +60,8 @@ func TestACallCarriesTheTemplate(t *testing.T) {
 func TestAnEchoShowsNoSecret(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, password, _ := r.BasicAuth()
-		fmt.Fprintf(w, "%s %s %s %s %s %s", r.Header.Get("X-Auth"), strings.TrimPrefix(r.Header.Get("X-Api-Key"), "Bearer "), password,
+		fmt.Fprintf(w, "%s %s %s %s %s %s", r.Header.Get("X-Auth"), strings.TrimPrefix(r.Header.Get("X-Api-Key"),
+			"Bearer "), password,
 			r.URL.Query().Get("access_token"), "bGluZVxjYW5hcnkiMg==", `line\\canary\"2`)
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
@@ -67,8 +70,10 @@ func TestAnEchoShowsNoSecret(t *testing.T) {
 	o := local().Invoke(t.Context(), company.Invocation{Wake: []byte(`{}`), Secrets: []string{`line\canary"2`},
 		Config: fmt.Appendf(nil, `{"url":%q,"headers":{"X-Auth":"header-canary","X-Api-Key":"Bearer bare-canary","X-Plain":"seen"}}`,
 			strings.Replace(s.URL, "http://", "http://ada:password-canary@", 1)+"/?access_token=query-canary&page=7"),
-		Log: func(_, text string) { log += text }, Report: func(company.Report) {}, Authority: func() time.Duration { return shim.BootTime() + time.Hour }})
-	for _, canary := range []string{"header-canary", "bare-canary", "password-canary", "query-canary", "bGluZVxjYW5hcnkiMg", `canary\"2`} {
+		Log: func(_, text string) { log += text }, Report: func(company.Report) {},
+		Authority: func() time.Duration { return shim.BootTime() + time.Hour }})
+	for _, canary := range []string{"header-canary", "bare-canary", "password-canary", "query-canary",
+		"bGluZVxjYW5hcnkiMg", `canary\"2`} {
 		if strings.Contains(log+*o.Stdout+o.Error+string(o.Result), canary) {
 			t.Errorf("%s is seen: %s", canary, log)
 		}
@@ -82,10 +87,13 @@ func TestAnEchoShowsNoSecret(t *testing.T) {
 // followed.
 func TestWhatIsNotPublicIsNotReached(t *testing.T) {
 	a := New(Config{})
-	for _, u := range []string{"http://127.0.0.1:9/none", "http://localhost:9/", "http://[::1]:9/", "http://10.0.0.1/", "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]:9/",
+	for _, u := range []string{"http://127.0.0.1:9/none", "http://localhost:9/", "http://[::1]:9/", "http://10.0.0.1/",
+		"http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]:9/",
 		"http://0.0.0.0:9/", "http://100.64.0.1/", "http://[fd00::1]/", "http://[64:ff9b::7f00:1]/",
-		"http://[::ffff:169.254.169.254]/latest", "http://[::ffff:10.0.0.1]/", "http://[::127.0.0.1]:9/", "http://[::]:9/", "http://[fe80::1]/", "http://[2002:7f00:1::]/", "http://[2001:0:7f00:1::]/",
-		"http://[::ffff:0:127.0.0.1]/", "http://[fec0::1]/", "http://172.16.0.1/", "http://192.168.1.1/", "http://224.0.0.1/", "http://255.255.255.255/"} {
+		"http://[::ffff:169.254.169.254]/latest", "http://[::ffff:10.0.0.1]/", "http://[::127.0.0.1]:9/", "http://[::]:9/",
+		"http://[fe80::1]/", "http://[2002:7f00:1::]/", "http://[2001:0:7f00:1::]/",
+		"http://[::ffff:0:127.0.0.1]/", "http://[fec0::1]/", "http://172.16.0.1/", "http://192.168.1.1/", "http://224.0.0.1/",
+		"http://255.255.255.255/"} {
 		o := invoke(t, a, fmt.Sprintf(`{"url":%q,"timeoutMs":60000}`, u))
 		if o.Status != entity.RunFailed || o.Error != ErrPrivate.Error() || o.ErrorCode != "adapter_failed" {
 			t.Errorf("%s: %+v", u, o)
@@ -145,7 +153,8 @@ func TestANameThatChangesItsMind(t *testing.T) {
 	}}
 	a := New(Config{})
 	for range answers {
-		if o := invoke(t, a, fmt.Sprintf(`{"url":"http://inner.example.org:%s/"}`, port)); o.Status != entity.RunFailed || o.Error != ErrPrivate.Error() {
+		if o := invoke(t, a, fmt.Sprintf(`{"url":"http://inner.example.org:%s/"}`, port)); o.Status != entity.RunFailed ||
+			o.Error != ErrPrivate.Error() {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -208,7 +217,8 @@ func TestACallEndsWithItsLease(t *testing.T) {
 	defer s.Close()
 	config := fmt.Sprintf(`{"url":%q,"timeoutMs":60000}`, s.URL)
 	for lease := 500 * time.Millisecond; !asked.Load(); lease *= 2 { // on a busy machine the lease ends before the call is made
-		if o := invokeUntil(t, local(), config, shim.BootTime()+lease); o.Status != entity.RunInterrupted || o.ErrorCode != "node_lost" {
+		if o := invokeUntil(t, local(), config, shim.BootTime()+lease); o.Status != entity.RunInterrupted ||
+			o.ErrorCode != "node_lost" {
 			t.Fatalf("its lease ended: %+v", o)
 		}
 	}
@@ -231,9 +241,11 @@ func TestARunThatIsCalledBack(t *testing.T) {
 		status       entity.RunStatus
 		code, want   string
 	}{
-		{"it succeeds", "", &company.Callback{Status: entity.RunSucceeded, Summary: "painted, with " + token, Result: json.RawMessage(`{"coats":2}`), Usage: &entity.Usage{InputTokens: 7}},
+		{"it succeeds", "", &company.Callback{Status: entity.RunSucceeded, Summary: "painted, with " + token,
+			Result: json.RawMessage(`{"coats":2}`), Usage: &entity.Usage{InputTokens: 7}},
 			entity.RunSucceeded, "", `"result":{"coats":2}`},
-		{"it fails", "", &company.Callback{Status: entity.RunFailed, Error: "no paint"}, entity.RunFailed, "adapter_failed", `"calledBack":true`},
+		{"it fails", "", &company.Callback{Status: entity.RunFailed, Error: "no paint"}, entity.RunFailed, "adapter_failed",
+			`"calledBack":true`},
 		{"it is not heard of", `,"callbackTimeoutSec":0.3`, nil, entity.RunTimedOut, "timeout", `"effectiveTimeoutMs":300`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -248,7 +260,8 @@ func TestARunThatIsCalledBack(t *testing.T) {
 				asked.Store(true)
 			}))
 			defer s.Close()
-			a := New(Config{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, APIURL: "http://127.0.0.1:3100", Token: func(entity.Run) (string, error) { return token, nil },
+			a := New(Config{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, APIURL: "http://127.0.0.1:3100",
+				Token: func(entity.Run) (string, error) { return token, nil },
 				Told: func(entity.Run) (company.Callback, bool) {
 					if test.told == nil || !told.Swap(true) { // not at the first check
 						return company.Callback{}, false
@@ -256,10 +269,12 @@ func TestARunThatIsCalledBack(t *testing.T) {
 					return *test.told, true
 				}})
 			o := invoke(t, a, `{"url":"`+s.URL+`","callback":true,"callbackUrl":"https://mesh.example/"`+test.config+`}`)
-			if o.Status != test.status || o.ErrorCode != test.code || !strings.Contains(string(o.Result), test.want) || strings.Contains(string(o.Result), token) {
+			if o.Status != test.status || o.ErrorCode != test.code || !strings.Contains(string(o.Result), test.want) ||
+				strings.Contains(string(o.Result), token) {
 				t.Errorf("it ended with %+v, %s", o, o.Result)
 			}
-			if !asked.Load() || body.Callback.Token != token || body.Callback.URL != "https://mesh.example/api/heartbeat-runs/run-1/callback" {
+			if !asked.Load() || body.Callback.Token != token ||
+				body.Callback.URL != "https://mesh.example/api/heartbeat-runs/run-1/callback" {
 				t.Errorf("the agent was told %+v", body)
 			}
 			if test.told != nil && test.told.Usage != nil && (o.Usage == nil || o.Usage.InputTokens != 7) {

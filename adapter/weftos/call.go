@@ -27,7 +27,8 @@ type kernelError struct {
 }
 
 func (e *kernelError) Error() string {
-	return fmt.Sprintf("%s answered %d: %s", e.of, e.status, cut(cmp.Or(e.Message, e.Error_, http.StatusText(e.status)), 2000))
+	return fmt.Sprintf("%s answered %d: %s", e.of, e.status,
+		cut(cmp.Or(e.Message, e.Error_, http.StatusText(e.status)), 2000))
 }
 
 // passing reports whether the same request may do later.

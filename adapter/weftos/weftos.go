@@ -76,7 +76,8 @@ type Adapter struct {
 func New(cfg Config) *Adapter {
 	dialer := &net.Dialer{Timeout: DefaultRequest, Control: webcall.Guard(cfg.Private)}
 	return &Adapter{cfg: cfg, client: &http.Client{
-		Transport:     &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: DefaultRequest, MaxResponseHeaderBytes: 64 << 10},
+		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
+			TLSHandshakeTimeout: DefaultRequest, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -135,12 +136,14 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	case errors.Is(cause, errLease), whole.Err() != nil:
 		return process.Interrupted("The node stopped the run")
 	default:
-		out.Status, out.ErrorCode, out.Error, reason = entity.RunFailed, "adapter_failed", j.red.Clean(err.Error()), "adapter_failed"
+		out.Status, out.ErrorCode, out.Error, reason = entity.RunFailed, "adapter_failed", j.red.Clean(err.Error()),
+			"adapter_failed"
 		if no, ok := errors.AsType[*kernelError](err); ok {
 			out.ErrorCode, out.Transient = no.code(), no.passing()
 		}
 	}
-	out.Result, _ = json.Marshal(map[string]any{"summary": said, "stopReason": reason, "timeoutFired": reason == "timeout", "timeoutSource": source,
+	out.Result, _ = json.Marshal(map[string]any{"summary": said, "stopReason": reason, "timeoutFired": reason == "timeout",
+		"timeoutSource":       source,
 		"effectiveTimeoutSec": int64(limit.Seconds()), "tasks": j.done}) // never fails
 	return out
 }
@@ -284,7 +287,8 @@ func (j *job) work(ctx context.Context, i issue) error {
 	if hops >= MaxHops {
 		return j.block(ctx, i, fmt.Sprintf("this task was handed on %d times, which is the most; an agent that hands work on has to end at one that does it", hops))
 	}
-	about := map[string]any{"paperclip_company": string(j.inv.Run.Company), "paperclip_heartbeat_seq": j.inv.Run.ID, "source": "paperclip", "weftos_hops": hops + 1}
+	about := map[string]any{"paperclip_company": string(j.inv.Run.Company), "paperclip_heartbeat_seq": j.inv.Run.ID,
+		"source": "paperclip", "weftos_hops": hops + 1}
 	if j.c.Company != "" {
 		about["company_id"] = j.c.Company
 	}
@@ -311,10 +315,12 @@ func (j *job) work(ctx context.Context, i issue) error {
 	}
 	result := cut(j.red.Clean(deref(e.Result)), maxResult)
 	if e.Status != "succeeded" {
-		return j.block(ctx, i, cmp.Or(cut(j.red.Clean(deref(e.Error)), 2000), result, "the kernel answered that the task "+e.Status))
+		return j.block(ctx, i, cmp.Or(cut(j.red.Clean(deref(e.Error)), 2000), result,
+			"the kernel answered that the task "+e.Status))
 	}
 	j.tell("%s: done, score %.2f, %d tokens", i.Identifier, e.Score, e.Tokens)
-	return j.own(ctx, "PATCH", "/api/issues/"+i.ID, map[string]any{"status": "done", "comment": cmp.Or(result, "Done.")}, nil)
+	return j.own(ctx, "PATCH", "/api/issues/"+i.ID, map[string]any{"status": "done",
+		"comment": cmp.Or(result, "Done.")}, nil)
 }
 
 // block hands an issue back for a person.
@@ -326,8 +332,9 @@ func (j *job) block(ctx context.Context, i issue, why string) error {
 
 // govern asks the gate about a task, and returns why it should not be done; "": it may.
 func (j *job) govern(ctx context.Context, i issue, t *task) (why string, err error) {
-	about := map[string]any{"paperclip_company": string(j.inv.Run.Company), "paperclip_heartbeat_seq": j.inv.Run.ID, "source": "paperclip",
-		"issue": cmp.Or(i.Identifier, i.ID), "reason": cut(i.Title, 4096)}
+	about := map[string]any{"paperclip_company": string(j.inv.Run.Company), "paperclip_heartbeat_seq": j.inv.Run.ID,
+		"source": "paperclip",
+		"issue":  cmp.Or(i.Identifier, i.ID), "reason": cut(i.Title, 4096)}
 	if j.base == "" {
 		delete(about, "paperclip_company")
 	}
@@ -342,7 +349,8 @@ func (j *job) govern(ctx context.Context, i issue, t *task) (why string, err err
 		Decision string `json:"decision"`
 		Reason   string `json:"reason"`
 	}
-	if err := j.kernel(ctx, "POST", "/api/v1/govern", "", map[string]any{"action": "execute_task", "agent_id": who, "context": about}, &d); err != nil {
+	if err := j.kernel(ctx, "POST", "/api/v1/govern", "", map[string]any{"action": "execute_task", "agent_id": who,
+		"context": about}, &d); err != nil {
 		return "", err
 	}
 	t.Decision = d.Decision
@@ -374,7 +382,8 @@ type execution struct {
 func (j *job) execute(ctx context.Context, i issue, about map[string]any) (e execution, err error) {
 	wait := j.wait() - j.wait()/10
 	key := j.inv.Run.ID + "-" + i.ID
-	body := map[string]any{"agent_id": j.agent(), "task": cut(i.text(), maxTask), "context": about, "timeout_ms": wait.Milliseconds()}
+	body := map[string]any{"agent_id": j.agent(), "task": cut(i.text(), maxTask), "context": about,
+		"timeout_ms": wait.Milliseconds()}
 	if err := j.kernel(ctx, "POST", "/api/v1/execute", key, body, &e); err != nil {
 		return e, err
 	}

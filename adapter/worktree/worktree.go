@@ -54,11 +54,13 @@ func New(dir string, environ []string) (*Maker, error) {
 	m := &Maker{dir: dir, turn: make(chan struct{}, 1)}
 	for _, kv := range environ {
 		switch k, _, _ := strings.Cut(kv, "="); k {
-		case "PATH", "HOME", "USER", "LANG", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy":
+		case "PATH", "HOME", "USER", "LANG", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY",
+			"NO_PROXY", "http_proxy", "https_proxy", "no_proxy":
 			m.environ = append(m.environ, kv)
 		}
 	}
-	m.environ = append(m.environ, "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh", "GIT_SSH_COMMAND=ssh -oBatchMode=yes", "LC_ALL=C")
+	m.environ = append(m.environ, "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh",
+		"GIT_SSH_COMMAND=ssh -oBatchMode=yes", "LC_ALL=C")
 	return m, nil
 }
 
@@ -92,7 +94,8 @@ func (m *Maker) Make(ctx context.Context, s Spec) (dir string, err error) {
 	dir = m.Path(s)
 	if head, err := m.git(ctx, gitTime, s, dir, "symbolic-ref", "--short", "HEAD"); err == nil && isWorktree(dir) {
 		if head != s.Branch {
-			return "", fmt.Errorf("the worktree %s is on branch %q, not on %q; archive the workspace to begin anew", dir, head, s.Branch)
+			return "", fmt.Errorf("the worktree %s is on branch %q, not on %q; archive the workspace to begin anew", dir,
+				head, s.Branch)
 		}
 		return dir, nil
 	}
@@ -208,7 +211,8 @@ func (m *Maker) base(ctx context.Context, s Spec, repo string) (string, error) {
 		}
 	}
 	for _, ref := range refs {
-		if commit, err := m.git(ctx, gitTime, s, repo, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}"); err == nil {
+		if commit, err := m.git(ctx, gitTime, s, repo, "rev-parse", "--verify", "--quiet", "--end-of-options",
+			ref+"^{commit}"); err == nil {
 			return commit, nil
 		}
 	}
@@ -228,7 +232,8 @@ func (m *Maker) has(ctx context.Context, s Spec, repo, ref string) bool {
 func (m *Maker) git(ctx context.Context, limit time.Duration, s Spec, dir string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never"}, args...)...)
+	cmd := exec.CommandContext(ctx, "git",
+		append([]string{"-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never"}, args...)...)
 	cmd.Dir, cmd.Env = dir, m.environ
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -65,7 +65,8 @@ func TestEachWorkspaceHasItsOwnTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one == two || run(t, one, "symbolic-ref", "--short", "HEAD") != "ACM-1-fix" || run(t, two, "symbolic-ref", "--short", "HEAD") != "ACM-2-fix" {
+	if one == two || run(t, one, "symbolic-ref", "--short", "HEAD") != "ACM-1-fix" || run(t, two, "symbolic-ref",
+		"--short", "HEAD") != "ACM-2-fix" {
 		t.Errorf("%s and %s", one, two)
 	}
 	if _, err := os.Stat(filepath.Join(one, "HOOK")); err == nil {
@@ -75,7 +76,8 @@ func TestEachWorkspaceHasItsOwnTree(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(one, "dirty"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := m.Make(t.Context(), Spec{ID: "w1", Source: "s", Local: repo, Branch: "ACM-1-fix"}); err != nil || again != one {
+	if again, err := m.Make(t.Context(), Spec{ID: "w1", Source: "s", Local: repo, Branch: "ACM-1-fix"}); err != nil ||
+		again != one {
 		t.Errorf("again: %s, %v", again, err)
 	}
 	if _, err := os.Stat(filepath.Join(one, "dirty")); err != nil {
@@ -134,7 +136,8 @@ func TestClonedRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = fresh
-	based, err := here.Make(t.Context(), Spec{ID: "w3", Source: "s", URL: "file://" + origin, Branch: "ACM-3", Base: "main"})
+	based, err := here.Make(t.Context(), Spec{ID: "w3", Source: "s", URL: "file://" + origin, Branch: "ACM-3",
+		Base: "main"})
 	if err != nil {
 		t.Fatal(err)
 	}

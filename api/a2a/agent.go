@@ -44,7 +44,8 @@ func find(tx *ledger.Tx, rc *api.Request, ref string) (entity.Agent, error) {
 	} else if len(all) == 1 {
 		of = all[0]
 	} else if ref != "" {
-		return entity.Agent{}, badParams.as("agent %q: a name needs its company: write COMPANY.NAME, or the agent's ID", api.Cut(ref, 100))
+		return entity.Agent{}, badParams.as("agent %q: a name needs its company: write COMPANY.NAME, or the agent's ID",
+			api.Cut(ref, 100))
 	} else {
 		return entity.Agent{}, badParams.as("tenant: name the agent; the skills of the agent card list them")
 	}

@@ -145,11 +145,13 @@ func meshCard(rc *api.Request) (api.Response, error) {
 				}
 				at := rc.Base() + Root + "/" + a.ID
 				list = append(list, cardAgent{a.ID, a.Name, a.Role, string(of.ID), of.Name, at, at + CardPath})
-				c.Skills = append(c.Skills, cardSkill{ID: a.ID, Name: a.Name, Description: about(a, of), Tags: []string{of.Name, a.Role}})
+				c.Skills = append(c.Skills, cardSkill{ID: a.ID, Name: a.Name, Description: about(a, of),
+					Tags: []string{of.Name, a.Role}})
 			}
 		}
 		if len(list) > 0 {
-			c.Capabilities.Extensions = []cardExtension{{agentsExtension, "The agents, with the addresses of their own cards.", cardAgents{list}}}
+			c.Capabilities.Extensions = []cardExtension{{agentsExtension, "The agents, with the addresses of their own cards.",
+				cardAgents{list}}}
 		} else {
 			c.Skills = []cardSkill{taskSkill}
 		}
@@ -159,7 +161,9 @@ func meshCard(rc *api.Request) (api.Response, error) {
 }
 
 // taskSkill is what every agent can do.
-var taskSkill = cardSkill{ID: "task", Name: "Work on a task", Description: "Works on what the message says, as an issue of its company, and leaves its result as artifacts.", Tags: []string{"task"}}
+var taskSkill = cardSkill{ID: "task", Name: "Work on a task",
+	Description: "Works on what the message says, as an issue of its company, and leaves its result as artifacts.",
+	Tags:        []string{"task"}}
 
 // about describes an agent in one sentence or two.
 func about(a entity.Agent, of entity.Company) string {
@@ -193,7 +197,8 @@ func cardOf(rc *api.Request, ref string) (c AgentCard, err error) {
 		c.Skills = []cardSkill{taskSkill}
 		for _, key := range skill.SkillsOfAgent(tx, a.Company, a.ID) {
 			if s, ok := skill.SkillOf(tx, a.Company, key); ok {
-				c.Skills = append(c.Skills, cardSkill{ID: s.Slug, Name: s.Name, Description: cmp.Or(string(s.Description), s.Name), Tags: []string{"skill"}})
+				c.Skills = append(c.Skills, cardSkill{ID: s.Slug, Name: s.Name, Description: cmp.Or(string(s.Description), s.Name),
+					Tags: []string{"skill"}})
 			}
 		}
 		return nil

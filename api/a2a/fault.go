@@ -32,10 +32,14 @@ var (
 	noMethod      = fault{code: -32601, status: http.StatusNotFound, name: "NOT_FOUND", reason: "METHOD_NOT_FOUND"}
 	badParams     = fault{code: -32602, status: http.StatusBadRequest, name: "INVALID_ARGUMENT", reason: "INVALID_PARAMS"}
 	noTask        = fault{code: -32001, status: http.StatusNotFound, name: "NOT_FOUND", reason: "TASK_NOT_FOUND"}
-	notCancelable = fault{code: -32002, status: http.StatusBadRequest, name: "FAILED_PRECONDITION", reason: "TASK_NOT_CANCELABLE"}
-	unsupported   = fault{code: -32004, status: http.StatusBadRequest, name: "FAILED_PRECONDITION", reason: "UNSUPPORTED_OPERATION"}
-	badType       = fault{code: -32005, status: http.StatusBadRequest, name: "INVALID_ARGUMENT", reason: "CONTENT_TYPE_NOT_SUPPORTED"}
-	badVersion    = fault{code: -32009, status: http.StatusBadRequest, name: "FAILED_PRECONDITION", reason: "VERSION_NOT_SUPPORTED"}
+	notCancelable = fault{code: -32002, status: http.StatusBadRequest, name: "FAILED_PRECONDITION",
+		reason: "TASK_NOT_CANCELABLE"}
+	unsupported = fault{code: -32004, status: http.StatusBadRequest, name: "FAILED_PRECONDITION",
+		reason: "UNSUPPORTED_OPERATION"}
+	badType = fault{code: -32005, status: http.StatusBadRequest, name: "INVALID_ARGUMENT",
+		reason: "CONTENT_TYPE_NOT_SUPPORTED"}
+	badVersion = fault{code: -32009, status: http.StatusBadRequest, name: "FAILED_PRECONDITION",
+		reason: "VERSION_NOT_SUPPORTED"}
 )
 
 // faultOf returns the fault for an error, nil for one that is answered as everywhere else: with a status of HTTP.

@@ -22,9 +22,11 @@ type binding struct {
 
 // oldNames are the names of version 0.3.
 var oldNames = map[string]string{
-	"message/send": "SendMessage", "message/stream": "SendStreamingMessage", "tasks/get": "GetTask", "tasks/list": "ListTasks",
+	"message/send": "SendMessage", "message/stream": "SendStreamingMessage", "tasks/get": "GetTask",
+	"tasks/list":   "ListTasks",
 	"tasks/cancel": "CancelTask", "tasks/resubscribe": "SubscribeToTask",
-	"tasks/pushNotificationConfig/set": "CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/get": "GetTaskPushNotificationConfig",
+	"tasks/pushNotificationConfig/set":    "CreateTaskPushNotificationConfig",
+	"tasks/pushNotificationConfig/get":    "GetTaskPushNotificationConfig",
 	"tasks/pushNotificationConfig/list":   "ListTaskPushNotificationConfigs",
 	"tasks/pushNotificationConfig/delete": "DeleteTaskPushNotificationConfig",
 	"agent/getAuthenticatedExtendedCard":  "GetExtendedAgentCard",

@@ -17,9 +17,11 @@ func inOld(v any, s State) any {
 		case v.Task != nil:
 			return oldTask(*v.Task)
 		case v.Status != nil:
-			return map[string]any{"kind": "status-update", "taskId": v.Status.Task, "contextId": v.Status.Context, "status": oldStatus(v.Status.Status), "final": s.Rests()}
+			return map[string]any{"kind": "status-update", "taskId": v.Status.Task, "contextId": v.Status.Context,
+				"status": oldStatus(v.Status.Status), "final": s.Rests()}
 		default:
-			return map[string]any{"kind": "artifact-update", "taskId": v.Artifact.Task, "contextId": v.Artifact.Context, "artifact": oldArtifact(v.Artifact.Artifact), "lastChunk": true}
+			return map[string]any{"kind": "artifact-update", "taskId": v.Artifact.Task, "contextId": v.Artifact.Context,
+				"artifact": oldArtifact(v.Artifact.Artifact), "lastChunk": true}
 		}
 	case taskPage:
 		tasks := []any{}
@@ -59,7 +61,8 @@ func oldMessage(m Message) map[string]any {
 	if m.Role == roleAgent {
 		role = "agent"
 	}
-	return map[string]any{"kind": "message", "messageId": m.ID, "contextId": m.Context, "taskId": m.Task, "role": role, "parts": oldParts(m.Parts)}
+	return map[string]any{"kind": "message", "messageId": m.ID, "contextId": m.Context, "taskId": m.Task, "role": role,
+		"parts": oldParts(m.Parts)}
 }
 
 func oldParts(parts []Part) []any {
@@ -71,7 +74,8 @@ func oldParts(parts []Part) []any {
 		case len(p.Data) > 0:
 			out = append(out, map[string]any{"kind": "data", "data": p.Data})
 		default:
-			out = append(out, map[string]any{"kind": "file", "file": oldFile{Bytes: p.Raw, URI: p.URL, Name: p.Filename, Type: p.MediaType}})
+			out = append(out, map[string]any{"kind": "file", "file": oldFile{Bytes: p.Raw, URI: p.URL, Name: p.Filename,
+				Type: p.MediaType}})
 		}
 	}
 	return out
@@ -89,7 +93,8 @@ func oldTask(t Task) map[string]any {
 	for _, m := range t.History {
 		history = append(history, oldMessage(m))
 	}
-	return map[string]any{"kind": "task", "id": t.ID, "contextId": t.Context, "status": oldStatus(t.Status), "artifacts": artifacts, "history": history, "metadata": t.Metadata}
+	return map[string]any{"kind": "task", "id": t.ID, "contextId": t.Context, "status": oldStatus(t.Status),
+		"artifacts": artifacts, "history": history, "metadata": t.Metadata}
 }
 
 func oldHook(h Hook) map[string]any {

@@ -81,9 +81,13 @@ type called struct {
 func NewPusher(conf PusherConfig) *Pusher {
 	dialer := &net.Dialer{Timeout: pushTimeout, Control: webcall.Guard(conf.Private)}
 	return &Pusher{conf: conf, tries: map[string]attempt{}, done: make(chan called, pushAtOnce), client: &http.Client{
-		Timeout:       pushTimeout,
-		Transport:     &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: pushTimeout, MaxResponseHeaderBytes: 64 << 10},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the target of a redirect was not configured
+		Timeout: pushTimeout,
+		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
+			TLSHandshakeTimeout: pushTimeout, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}, // the target of a redirect was not configured
 	}}
 }
 
@@ -198,7 +202,8 @@ func (p *Pusher) ended(ctx context.Context, c called) {
 	was := p.tries[c.hook.ID]
 	was.busy = false
 	if was.n++; c.err != nil {
-		p.conf.Logger.Info("push notification failed", "company", c.hook.Company, "issue", c.hook.Issue, "try", was.n, "error", c.err)
+		p.conf.Logger.Info("push notification failed", "company", c.hook.Company, "issue", c.hook.Issue, "try", was.n,
+			"error", c.err)
 	}
 	if c.err != nil && was.n < pushTries {
 		was.due = time.Now().Add(pushWait << (was.n - 1))
@@ -208,7 +213,8 @@ func (p *Pusher) ended(ctx context.Context, c called) {
 	delete(p.tries, c.hook.ID)
 	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
-	err := p.conf.Submit(ctx, push.KindTold, c.hook.Company, push.Tell{ID: c.hook.ID, Digest: c.digest, Failed: c.err != nil, Last: c.last})
+	err := p.conf.Submit(ctx, push.KindTold, c.hook.Company, push.Tell{ID: c.hook.ID, Digest: c.digest,
+		Failed: c.err != nil, Last: c.last})
 	if no, ok := errors.AsType[*ledger.Refusal](err); err != nil && !(ok && no.Code == ledger.NotFound) {
 		p.conf.Logger.Warn("note a push notification", "error", err)
 	}

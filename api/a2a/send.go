@@ -74,7 +74,8 @@ func (m *Message) read() (out said, err error) {
 	case out.text == "":
 		out.text = "See the attached files."
 	case len(out.text) > maxText || strings.ContainsRune(out.text, 0):
-		return out, badParams.as("message.parts: their text has %d bytes, at most %d are allowed, without NUL", len(out.text), maxText)
+		return out, badParams.as("message.parts: their text has %d bytes, at most %d are allowed, without NUL",
+			len(out.text), maxText)
 	}
 	return out, nil
 }
@@ -149,7 +150,8 @@ func begin(rc *api.Request, ref string, p *sendParams, words said) (i entity.Iss
 	if title == "" {
 		title = "A task of " + rc.Actor.ID
 	}
-	fields := map[string]any{"title": title, "description": words.text, "assigneeAgentId": a.ID, "status": "todo", "originKind": origin,
+	fields := map[string]any{"title": title, "description": words.text, "assigneeAgentId": a.ID, "status": "todo",
+		"originKind":     origin,
 		"allowDuplicate": true, "idempotencyKey": "a2a " + rc.Actor.ID + " " + p.Message.ID}
 	if len(words.files) > 0 {
 		fields["status"] = "backlog" // until its files are there
@@ -192,7 +194,8 @@ func attach(rc *api.Request, i entity.Issue, files []Part) error {
 			return err
 		}
 		up.File.ID, up.File.Object = api.NewID(), api.NewID()
-		if _, err := api.Do[file.Attached](rc, file.KindAttachmentCreate, i.Company, file.CreateAttachment{Issue: i.ID, ID: api.NewID(), File: up.File}); err != nil {
+		if _, err := api.Do[file.Attached](rc, file.KindAttachmentCreate, i.Company, file.CreateAttachment{Issue: i.ID,
+			ID: api.NewID(), File: up.File}); err != nil {
 			return err
 		}
 	}

@@ -12,8 +12,10 @@ import (
 
 // The rows of the bindings: who may call them, and for how long.
 var (
-	rpcRow  = api.Route{Method: "POST", Path: Root, Tag: "a2a", Once: true, NoTool: true, MaxBody: maxBody, Timeout: maxWait + api.RequestTimeout, Handle: answerRPC}
-	restRow = api.Route{Method: "POST", Path: Root + "/", Tag: "a2a", Once: true, NoTool: true, MaxBody: maxBody, Timeout: maxWait + api.RequestTimeout, Handle: answerREST}
+	rpcRow = api.Route{Method: "POST", Path: Root, Tag: "a2a", Once: true, NoTool: true, MaxBody: maxBody,
+		Timeout: maxWait + api.RequestTimeout, Handle: answerRPC}
+	restRow = api.Route{Method: "POST", Path: Root + "/", Tag: "a2a", Once: true, NoTool: true, MaxBody: maxBody,
+		Timeout: maxWait + api.RequestTimeout, Handle: answerREST}
 )
 
 // serve finds out which binding a request is for, and which agent its path names.
@@ -30,7 +32,9 @@ func serve(s *api.Server, w http.ResponseWriter, r *http.Request) {
 		s.Serve(&restRow, w, r)
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		_ = api.WriteJSON(w, http.StatusMethodNotAllowed, api.ErrorBody{Error: "POST a JSON-RPC request of the A2A protocol here; the card is under " + CardPath}) // a constant
+		_ = api.WriteJSON(w, http.StatusMethodNotAllowed,
+			api.ErrorBody{Error: "POST a JSON-RPC request of the A2A protocol here; the card is under " +
+				CardPath}) // a constant
 	default:
 		s.Serve(&rpcRow, w, r)
 	}
@@ -91,7 +95,8 @@ func answerRPC(rc *api.Request) (api.Response, error) {
 	if err := json.Unmarshal(b, &in); err != nil {
 		return fail(badRequest.as("Invalid Request: one object of JSON-RPC is expected"))
 	}
-	if len(in.ID) > 0 && (in.ID[0] == '"' || in.ID[0] == '-' || in.ID[0] >= '0' && in.ID[0] <= '9') && len(in.ID) <= maxContext {
+	if len(in.ID) > 0 && (in.ID[0] == '"' || in.ID[0] == '-' || in.ID[0] >= '0' && in.ID[0] <= '9') &&
+		len(in.ID) <= maxContext {
 		id = in.ID
 	}
 	m, old, ok := methodOf(in.Method)
@@ -193,17 +198,20 @@ func operation(rc *api.Request) (name string, params json.RawMessage, err error)
 		name = "ListTasks"
 	case part[0] == "tasks" && len(part) == 2:
 		members["id"] = id
-		name = map[string]string{"GET ": "GetTask", "POST cancel": "CancelTask", "GET subscribe": "SubscribeToTask", "POST subscribe": "SubscribeToTask"}[rc.HTTP.Method+" "+action]
+		name = map[string]string{"GET ": "GetTask", "POST cancel": "CancelTask", "GET subscribe": "SubscribeToTask",
+			"POST subscribe": "SubscribeToTask"}[rc.HTTP.Method+" "+action]
 	case part[0] == "tasks" && len(part) <= 4 && part[2] == "pushNotificationConfigs":
 		members["taskId"] = part[1]
 		if len(part) == 4 {
 			members["id"] = part[3]
 		}
 		name = map[string]string{"POST 3": "CreateTaskPushNotificationConfig", "GET 3": "ListTaskPushNotificationConfigs",
-			"GET 4": "GetTaskPushNotificationConfig", "DELETE 4": "DeleteTaskPushNotificationConfig"}[rc.HTTP.Method+" "+strconv.Itoa(len(part))]
+			"GET 4":    "GetTaskPushNotificationConfig",
+			"DELETE 4": "DeleteTaskPushNotificationConfig"}[rc.HTTP.Method+" "+strconv.Itoa(len(part))]
 	}
 	if name == "" {
-		return "", nil, noMethod.as("%s %s is no operation of the A2A protocol", rc.HTTP.Method, api.Cut(rc.HTTP.URL.Path, 200))
+		return "", nil, noMethod.as("%s %s is no operation of the A2A protocol", rc.HTTP.Method,
+			api.Cut(rc.HTTP.URL.Path, 200))
 	}
 	params, err = json.Marshal(members)
 	return name, params, err

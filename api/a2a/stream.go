@@ -118,7 +118,8 @@ func stream(rc *api.Request, id string, history *int, wrap func(event, State) an
 	}}, nil
 }
 
-func tell(ctx context.Context, rc *api.Request, id string, history *int, f *following, w http.ResponseWriter, control *http.ResponseController, wrap func(event, State) any) error {
+func tell(ctx context.Context, rc *api.Request, id string, history *int, f *following, w http.ResponseWriter,
+	control *http.ResponseController, wrap func(event, State) any) error {
 	tick, look, watch := time.NewTicker(api.Heartbeat), time.NewTicker(api.KeyAge), api.NewWatch(rc)
 	defer tick.Stop()
 	defer look.Stop()

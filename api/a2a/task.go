@@ -45,13 +45,15 @@ type view struct {
 // taskOf reads the task of an issue.
 func taskOf(tx *ledger.Tx, i entity.Issue, v view) Task {
 	t := Task{ID: i.ID, Context: contextOf(i), Metadata: map[string]any{
-		"identifier": i.Identifier, "title": i.Title, "issueStatus": string(i.Status), "companyId": string(i.Company), "agentId": i.Assignee}}
+		"identifier": i.Identifier, "title": i.Title, "issueStatus": string(i.Status), "companyId": string(i.Company),
+		"agentId": i.Assignee}}
 	var last entity.Run
 	for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
 		last = r
 		break
 	}
-	comments, _ := entity.CommentsOf(tx, i, entity.CommentQuery{Limit: maxHistory}) // the newest first; without After there is no error
+	comments, _ := entity.CommentsOf(tx, i,
+		entity.CommentQuery{Limit: maxHistory}) // the newest first; without After there is no error
 	t.Status = statusOf(tx, i, last, comments)
 	if v.artifacts {
 		t.Artifacts = artifactsOf(tx, i, last, t.Status.State, v.base)
@@ -99,7 +101,8 @@ func statusOf(tx *ledger.Tx, i entity.Issue, last entity.Run, comments []entity.
 		_, text = company.StoppedBy(tx, i.Company, i.Assignee, i.ID)
 	}
 	if text != "" {
-		s.Message = &Message{ID: core.DerivedID("a2a-status", i.ID, string(s.State), text), Context: contextOf(i), Task: i.ID, Role: roleAgent, Parts: []Part{{Text: &text}}}
+		s.Message = &Message{ID: core.DerivedID("a2a-status", i.ID, string(s.State), text), Context: contextOf(i), Task: i.ID,
+			Role: roleAgent, Parts: []Part{{Text: &text}}}
 	}
 	return s
 }
@@ -142,7 +145,8 @@ func historyOf(i entity.Issue, comments []entity.Comment) []Message {
 func artifactsOf(tx *ledger.Tx, i entity.Issue, last entity.Run, s State, base string) (out []Artifact) {
 	if last.ID != "" && s.Rests() {
 		if text := api.WordsOf(tx, i, last); text != nil && *text != "" {
-			out = append(out, Artifact{ID: "result", Name: "Result", Description: "The last that the agent said about it", Parts: []Part{{Text: text, MediaType: "text/markdown"}}})
+			out = append(out, Artifact{ID: "result", Name: "Result", Description: "The last that the agent said about it",
+				Parts: []Part{{Text: text, MediaType: "text/markdown"}}})
 		}
 	}
 	for _, d := range paper.DocumentsOf(tx, i) {
@@ -150,7 +154,8 @@ func artifactsOf(tx *ledger.Tx, i entity.Issue, last entity.Run, s State, base s
 			return out
 		}
 		text := d.Text(tx)
-		out = append(out, Artifact{ID: "document-" + d.Key, Name: cmp.Or(string(d.Title), d.Key), Parts: []Part{{Text: &text, MediaType: "text/markdown", Filename: d.Key + ".md"}}})
+		out = append(out, Artifact{ID: "document-" + d.Key, Name: cmp.Or(string(d.Title), d.Key),
+			Parts: []Part{{Text: &text, MediaType: "text/markdown", Filename: d.Key + ".md"}}})
 	}
 	for _, at := range file.AttachmentsOf(tx, i) {
 		if len(out) == maxArtifacts {
@@ -159,13 +164,15 @@ func artifactsOf(tx *ledger.Tx, i entity.Issue, last entity.Run, s State, base s
 		if at.Asset.CreatedAgent == "" {
 			continue // the task's own
 		}
-		p := Part{URL: base + "/api/attachments/" + at.Attachment.ID + "/content", MediaType: at.Asset.ContentType, Filename: string(at.Asset.Filename)}
+		p := Part{URL: base + "/api/attachments/" + at.Attachment.ID + "/content", MediaType: at.Asset.ContentType,
+			Filename: string(at.Asset.Filename)}
 		if ref, ok := company.BlobOf(tx, i.Company, at.Asset.SHA256); ok {
 			if d, err := blob.ParseDigest(at.Asset.SHA256); err == nil {
 				p.file = &attached{api.Reference(d, at.Asset, ref), at.Asset.Size}
 			}
 		}
-		out = append(out, Artifact{ID: "attachment-" + at.Attachment.ID, Name: cmp.Or(string(at.Asset.Filename), at.Attachment.ID), Parts: []Part{p}})
+		out = append(out, Artifact{ID: "attachment-" + at.Attachment.ID, Name: cmp.Or(string(at.Asset.Filename),
+			at.Attachment.ID), Parts: []Part{p}})
 	}
 	return out
 }

@@ -109,22 +109,30 @@ func AdapterRoutes() []api.Route {
 		return api.OK(adapterSchema{k.Type, k.Fields}), err
 	}
 	return []api.Route{
-		{Method: "GET", Path: "/api/adapters", Tag: tag, Summary: "List the adapters that run agents", Who: api.Any, Out: []adapterInfo{},
+		{Method: "GET", Path: "/api/adapters", Tag: tag, Summary: "List the adapters that run agents", Who: api.Any,
+			Out:    []adapterInfo{},
 			Handle: func(*api.Request) (api.Response, error) { return api.OK(adapters), nil }},
-		{Method: "GET", Path: "/api/adapters/{type}", Tag: tag, Summary: "Read what an adapter is and how it is configured", Who: api.Any, Out: adapterDetail{}, Handle: readAdapter},
-		{Method: "GET", Path: "/api/adapters/{type}/config-schema", Tag: tag, Summary: "Read which fields an adapter's configuration has", Who: api.Any, Out: adapterSchema{}, Handle: schema},
-		{Method: "GET", Path: one + "/models", Tag: tag, Summary: "List models that agents of an adapter may be given", Out: []adapter.OfferedModel{}, Handle: listAdapterModels},
-		{Method: "GET", Path: one + "/model-profiles", Tag: tag, Summary: "List the model profiles that an adapter brings along: none", Out: []modelProfileRow{},
+		{Method: "GET", Path: "/api/adapters/{type}", Tag: tag, Summary: "Read what an adapter is and how it is configured",
+			Who: api.Any, Out: adapterDetail{}, Handle: readAdapter},
+		{Method: "GET", Path: "/api/adapters/{type}/config-schema", Tag: tag,
+			Summary: "Read which fields an adapter's configuration has", Who: api.Any, Out: adapterSchema{}, Handle: schema},
+		{Method: "GET", Path: one + "/models", Tag: tag, Summary: "List models that agents of an adapter may be given",
+			Out: []adapter.OfferedModel{}, Handle: listAdapterModels},
+		{Method: "GET", Path: one + "/model-profiles", Tag: tag,
+			Summary: "List the model profiles that an adapter brings along: none", Out: []modelProfileRow{},
 			Handle: func(rc *api.Request) (api.Response, error) {
 				_, err := adapterFor(rc)
 				return api.OK([]modelProfileRow{}), err
 			}},
-		{Method: "GET", Path: one + "/detect-model", Tag: tag, Summary: "Guess which model a program is set to: none is guessed", Out: api.Null{},
+		{Method: "GET", Path: one + "/detect-model", Tag: tag,
+			Summary: "Guess which model a program is set to: none is guessed", Out: api.Null{},
 			Handle: func(rc *api.Request) (api.Response, error) {
 				_, err := adapterFor(rc)
 				return api.OK(api.Null{}), err
 			}},
-		{Method: "POST", Path: one + "/test-environment", Once: true, Tag: tag, Summary: "Look what is missing for an adapter, on which node", Who: api.Board, In: testAdapterBody{}, Out: adapterReport{}, Timeout: probeTimeout,
+		{Method: "POST", Path: one + "/test-environment", Once: true, Tag: tag,
+			Summary: "Look what is missing for an adapter, on which node", Who: api.Board, In: testAdapterBody{},
+			Out: adapterReport{}, Timeout: probeTimeout,
 			Handle: testAdapter},
 	}
 }
@@ -146,7 +154,8 @@ func readAdapter(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	i := slices.IndexFunc(adapters, func(a adapterInfo) bool { return a.Type == k.Type })
-	return api.OK(adapterDetail{adapterInfo: adapters[i], Note: k.Note, Keys: full(k.Keys), Models: full(k.Models), Fields: full(k.Fields)}), nil
+	return api.OK(adapterDetail{adapterInfo: adapters[i], Note: k.Note, Keys: full(k.Keys), Models: full(k.Models),
+		Fields: full(k.Fields)}), nil
 }
 
 func full[T any](list []T) []T {
@@ -208,8 +217,9 @@ func testAdapter(rc *api.Request) (api.Response, error) {
 			report.Nodes = append(report.Nodes, nodeReport{Node: string(n.ID), Name: n.Name})
 		}
 		if k.Gateway && len(money.UpstreamsOf(tx, api.CompanyID(rc))) == 0 {
-			shared = append(shared, adapter.Finding{Code: "no_upstream", Level: "warn", Message: "The model gateway has no upstream for this company",
-				Hint: "selvage model provider add"})
+			shared = append(shared, adapter.Finding{Code: "no_upstream", Level: "warn",
+				Message: "The model gateway has no upstream for this company",
+				Hint:    "selvage model provider add"})
 		}
 		return nil
 	})

@@ -33,7 +33,8 @@ func TestAdaptersSayWhatTheyAre(t *testing.T) {
 	}
 	h.Call("GET", "/api/adapters/abacus", "").Want(t, 404, "Unknown adapter type: abacus")
 	// Adapters behind the gateway are offered the models of the company's upstreams.
-	h.Call("POST", "/api/companies/"+of+"/model-providers", `{"name":"box","kind":"ollama","baseUrl":"http://127.0.0.1:1/v1","models":[{"name":"local/qwen"},{"name":"claude-*"}]}`).Want(t, 201, "")
+	h.Call("POST", "/api/companies/"+of+"/model-providers",
+		`{"name":"box","kind":"ollama","baseUrl":"http://127.0.0.1:1/v1","models":[{"name":"local/qwen"},{"name":"claude-*"}]}`).Want(t, 201, "")
 	h.Call("GET", "/api/companies/"+of+"/adapters/opencode_local/models", "").Want(t, 200, `"local/qwen"`)
 	if a := h.Call("GET", "/api/companies/"+of+"/adapters/cursor/models", ""); strings.Contains(string(a.Body), "qwen") {
 		t.Error("Cursor is offered a model that it can not reach")
@@ -44,7 +45,8 @@ func TestAnAdapterIsTestedOnItsNodes(t *testing.T) {
 	checks, failed := []adapter.Finding{{Code: "command_found", Level: "info"}}, error(nil)
 	var asked json.RawMessage
 	h := apitest.NewHarness(t, func(c *api.Config) {
-		c.ProbeAdapter = func(_ context.Context, _ identity.NodeID, _ string, config json.RawMessage) ([]adapter.Finding, error) {
+		c.ProbeAdapter = func(_ context.Context, _ identity.NodeID, _ string,
+			config json.RawMessage) ([]adapter.Finding, error) {
 			asked = config
 			return checks, failed
 		}
@@ -58,8 +60,11 @@ func TestAnAdapterIsTestedOnItsNodes(t *testing.T) {
 	checks = append(checks, adapter.Finding{Code: "version_unknown", Level: "warn"})
 	h.Call("POST", path, `{}`).Want(t, 200, `"status":"warn"`)
 	h.Call("POST", "/api/companies/"+of+"/adapters/claude_local/test-environment", `{}`).Want(t, 200, `"no_upstream"`)
-	h.Call("POST", "/api/instance/model-providers", `{"name":"all","kind":"ollama","baseUrl":"http://127.0.0.1:1/v1","models":[{"name":"local/shared"}]}`).Want(t, 201, "")
-	if a := h.Call("POST", "/api/companies/"+of+"/adapters/claude_local/test-environment", `{}`); strings.Contains(string(a.Body), "no_upstream") {
+	h.Call("POST", "/api/instance/model-providers",
+		`{"name":"all","kind":"ollama","baseUrl":"http://127.0.0.1:1/v1","models":[{"name":"local/shared"}]}`).
+		Want(t, 201, "")
+	if a := h.Call("POST", "/api/companies/"+of+"/adapters/claude_local/test-environment",
+		`{}`); strings.Contains(string(a.Body), "no_upstream") {
 		t.Errorf("the mesh has an upstream for all companies: %s", a.Body)
 	}
 	h.Call("GET", "/api/companies/"+of+"/adapters/opencode_local/models", "").Want(t, 200, `"local/shared"`)

@@ -10,7 +10,9 @@ import (
 )
 
 func AgentApproveRoutes() []api.Route {
-	return []api.Route{{Method: "POST", Path: "/api/agents/{id}/approve", Tag: "agents", Summary: "Approve the hire of an agent that waits for it", Query: api.ByName(), Who: api.Board, Out: agentDetail{}, Handle: approveAgent}}
+	return []api.Route{{Method: "POST", Path: "/api/agents/{id}/approve", Tag: "agents",
+		Summary: "Approve the hire of an agent that waits for it", Query: api.ByName(), Who: api.Board, Out: agentDetail{},
+		Handle: approveAgent}}
 }
 
 // approveAgent decides the approval that an agent waits for.

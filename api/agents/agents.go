@@ -52,11 +52,13 @@ type newInstructions struct {
 // texts returns the files by path.
 func (n newInstructions) texts() (files map[string]string, err error) {
 	if json.Unmarshal(n.Files, &files) != nil || files == nil {
-		return nil, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "record", Path: []any{"instructionsBundle", "files"}, Message: "Invalid input: expected the text of each file by its path"})
+		return nil, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "record", Path: []any{"instructionsBundle",
+			"files"}, Message: "Invalid input: expected the text of each file by its path"})
 	}
 	for _, text := range files {
 		if len(text) > skill.MaxInstructionFile {
-			return nil, api.ValidationError(api.Issue{Code: "too_big", Path: []any{"instructionsBundle", "files"}, Maximum: new(float64(skill.MaxInstructionFile)), Inclusive: new(true),
+			return nil, api.ValidationError(api.Issue{Code: "too_big", Path: []any{"instructionsBundle", "files"},
+				Maximum: new(float64(skill.MaxInstructionFile)), Inclusive: new(true),
 				Message: fmt.Sprintf("Too big: expected each file to have <=%d bytes", skill.MaxInstructionFile)})
 		}
 	}
@@ -141,8 +143,10 @@ type agentConfiguration struct {
 
 func showAgent(tx *ledger.Tx, a entity.Agent, now time.Time) agentRow {
 	limit, spent := money.AgentBudget(tx, a.Company, a.ID, core.TimeOf(now))
-	row := agentRow{Agent: a, AdapterConfig: conceal.RedactConfig(a.AdapterConfig), RuntimeConfig: conceal.RedactConfig(a.RuntimeConfig),
-		BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, a.Company, entity.ScopeAgent, a.ID), Metadata: api.RawJSON(nil), ContextMode: a.Mode(), URLKey: a.URLKey(), OrgHealth: people.OrgHealthOf(tx, a)}
+	row := agentRow{Agent: a, AdapterConfig: conceal.RedactConfig(a.AdapterConfig),
+		RuntimeConfig: conceal.RedactConfig(a.RuntimeConfig),
+		BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, a.Company, entity.ScopeAgent, a.ID),
+		Metadata: api.RawJSON(nil), ContextMode: a.Mode(), URLKey: a.URLKey(), OrgHealth: people.OrgHealthOf(tx, a)}
 	if len(a.Metadata) > 0 {
 		row.Metadata = conceal.RedactConfig(a.Metadata)
 	}
@@ -156,32 +160,51 @@ func detailAgent(tx *ledger.Tx, a entity.Agent, now time.Time) agentDetail {
 }
 
 func configureAgent(a entity.Agent) agentConfiguration {
-	return agentConfiguration{ID: a.ID, Company: a.Company, Name: a.Name, Role: a.Role, Title: a.Title, Status: a.Status, ReportsTo: a.ReportsTo, AdapterType: a.AdapterType,
-		AdapterConfig: conceal.RedactConfig(a.AdapterConfig), RuntimeConfig: conceal.RedactConfig(a.RuntimeConfig), Permissions: a.Permissions, UpdatedAt: a.UpdatedAt}
+	return agentConfiguration{ID: a.ID, Company: a.Company, Name: a.Name, Role: a.Role, Title: a.Title, Status: a.Status,
+		ReportsTo: a.ReportsTo, AdapterType: a.AdapterType,
+		AdapterConfig: conceal.RedactConfig(a.AdapterConfig), RuntimeConfig: conceal.RedactConfig(a.RuntimeConfig),
+		Permissions: a.Permissions, UpdatedAt: a.UpdatedAt}
 }
 
 func AgentRoutes() []api.Route {
 	const tag, one = "agents", "/api/agents/{id}"
 	change := func(verb, kind, summary string) api.Route {
-		return api.Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: api.Board, Query: api.ByName(), Out: agentRow{},
+		return api.Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: api.Board,
+			Query: api.ByName(), Out: agentRow{},
 			Handle: func(rc *api.Request) (api.Response, error) { return changeAgent(rc, kind) }}
 	}
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/agents", Tag: tag, Summary: "List agents", Out: []agentRow{}, Handle: listAgents,
-			Query: []api.Param{{Name: "includeTerminated", Type: "boolean", Doc: "also those that were terminated"}}},
-		{Method: "POST", Path: "/api/companies/{companyId}/agents", Tag: tag, Summary: "Create an agent", Who: api.Board, In: newAgent{}, Out: agentRow{}, Status: 201, Handle: createAgent},
-		{Method: "GET", Path: "/api/companies/{companyId}/agent-configurations", Tag: tag, Summary: "List how agents are invoked", Who: api.Board, Out: []agentConfiguration{}, Handle: listConfigurations},
-		{Method: "GET", Path: "/api/agents/me", Tag: tag, Summary: "Read the agent that asks", Who: api.Agent, Out: agentDetail{}, Handle: readMe},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read an agent by ID or name", Query: api.ByName(), Out: agentDetail{}, Handle: readAgent},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an agent", Query: api.ByName(), In: patchAgent{}, Out: agentRow{}, Handle: updateAgent},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete an agent", Who: api.Board, Query: api.ByName(), Out: api.Okay{}, Handle: deleteAgent},
-		change("pause", company.KindAgentPause, "Pause an agent"), change("resume", company.KindAgentResume, "Let an agent go on"),
-		change("clear-error", company.KindAgentResume, "Let an agent go on after an error"), change("terminate", company.KindAgentTerminate, "End an agent for good"),
-		{Method: "PATCH", Path: one + "/permissions", Tag: tag, Summary: "Change what an agent may do", Who: api.Board, Query: api.ByName(), In: agentPermissions{}, Out: agentDetail{}, Handle: permitAgent},
-		{Method: "GET", Path: one + "/configuration", Tag: tag, Summary: "Read how an agent is invoked", Query: api.ByName(), Out: agentConfiguration{}, Handle: readConfiguration},
-		{Method: "GET", Path: one + "/config-revisions", Tag: tag, Summary: "List changes of an agent's configuration", Who: api.Board, Query: api.ByName(), Out: []entity.Revision{}, Handle: listRevisions},
-		{Method: "GET", Path: one + "/config-revisions/{revisionId}", Tag: tag, Summary: "Read one change of an agent's configuration", Who: api.Board, Query: api.ByName(), Out: entity.Revision{}, Handle: readRevision},
-		{Method: "POST", Path: one + "/config-revisions/{revisionId}/rollback", Tag: tag, Summary: "Give an agent the configuration that it had after a change", Who: api.Board, Query: api.ByName(), Out: agentRow{}, Handle: rollbackAgent},
+		{Method: "GET", Path: "/api/companies/{companyId}/agents", Tag: tag, Summary: "List agents", Out: []agentRow{},
+			Handle: listAgents,
+			Query:  []api.Param{{Name: "includeTerminated", Type: "boolean", Doc: "also those that were terminated"}}},
+		{Method: "POST", Path: "/api/companies/{companyId}/agents", Tag: tag, Summary: "Create an agent", Who: api.Board,
+			In: newAgent{}, Out: agentRow{}, Status: 201, Handle: createAgent},
+		{Method: "GET", Path: "/api/companies/{companyId}/agent-configurations", Tag: tag,
+			Summary: "List how agents are invoked", Who: api.Board, Out: []agentConfiguration{}, Handle: listConfigurations},
+		{Method: "GET", Path: "/api/agents/me", Tag: tag, Summary: "Read the agent that asks", Who: api.Agent,
+			Out: agentDetail{}, Handle: readMe},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read an agent by ID or name", Query: api.ByName(), Out: agentDetail{},
+			Handle: readAgent},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an agent", Query: api.ByName(), In: patchAgent{},
+			Out: agentRow{}, Handle: updateAgent},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete an agent", Who: api.Board, Query: api.ByName(),
+			Out: api.Okay{}, Handle: deleteAgent},
+		change("pause", company.KindAgentPause, "Pause an agent"), change("resume", company.KindAgentResume,
+			"Let an agent go on"),
+		change("clear-error", company.KindAgentResume, "Let an agent go on after an error"),
+		change("terminate", company.KindAgentTerminate, "End an agent for good"),
+		{Method: "PATCH", Path: one + "/permissions", Tag: tag, Summary: "Change what an agent may do", Who: api.Board,
+			Query: api.ByName(), In: agentPermissions{}, Out: agentDetail{}, Handle: permitAgent},
+		{Method: "GET", Path: one + "/configuration", Tag: tag, Summary: "Read how an agent is invoked", Query: api.ByName(),
+			Out: agentConfiguration{}, Handle: readConfiguration},
+		{Method: "GET", Path: one + "/config-revisions", Tag: tag, Summary: "List changes of an agent's configuration",
+			Who: api.Board, Query: api.ByName(), Out: []entity.Revision{}, Handle: listRevisions},
+		{Method: "GET", Path: one + "/config-revisions/{revisionId}", Tag: tag,
+			Summary: "Read one change of an agent's configuration", Who: api.Board, Query: api.ByName(), Out: entity.Revision{},
+			Handle: readRevision},
+		{Method: "POST", Path: one + "/config-revisions/{revisionId}/rollback", Tag: tag,
+			Summary: "Give an agent the configuration that it had after a change", Who: api.Board, Query: api.ByName(),
+			Out: agentRow{}, Handle: rollbackAgent},
 	}
 }
 
@@ -264,7 +287,8 @@ func rollbackAgent(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return doAgent(rc, company.KindAgentRollback, a.Company, company.RollbackAgent{Agent: a.ID, Revision: strings.ToLower(rc.Path("revisionId"))})
+	return doAgent(rc, company.KindAgentRollback, a.Company, company.RollbackAgent{Agent: a.ID,
+		Revision: strings.ToLower(rc.Path("revisionId"))})
 }
 
 // doAgent submits a command about an agent and answers its row.
@@ -309,9 +333,12 @@ func (in newAgent) command() (p entity.SaveAgent, err error) {
 	if err := api.CheckConfigs(in.AdapterType, in.AdapterConfig.Or(nil), in.RuntimeConfig.Or(nil)); err != nil {
 		return p, err
 	}
-	p = entity.SaveAgent{ID: api.NewID(), Name: &in.Name, Role: api.Given[string](in.Role), Title: api.TextOf(in.Title), Icon: api.TextOf(in.Icon), ReportsTo: api.IdPointer(in.ReportsTo),
-		Capabilities: api.TextOf(in.Capabilities), AdapterType: api.Given[string](in.AdapterType), AdapterConfig: in.AdapterConfig.Or(nil), RuntimeConfig: in.RuntimeConfig.Or(nil),
-		DefaultEnvironment: api.IdPointer(in.DefaultEnvironment), Metadata: in.Metadata.Or(nil), ContextMode: api.Given[string](in.ContextMode)}
+	p = entity.SaveAgent{ID: api.NewID(), Name: &in.Name, Role: api.Given[string](in.Role), Title: api.TextOf(in.Title),
+		Icon: api.TextOf(in.Icon), ReportsTo: api.IdPointer(in.ReportsTo),
+		Capabilities: api.TextOf(in.Capabilities), AdapterType: api.Given[string](in.AdapterType),
+		AdapterConfig: in.AdapterConfig.Or(nil), RuntimeConfig: in.RuntimeConfig.Or(nil),
+		DefaultEnvironment: api.IdPointer(in.DefaultEnvironment), Metadata: in.Metadata.Or(nil),
+		ContextMode: api.Given[string](in.ContextMode)}
 	p.Skills = entity.SkillKeysIn(in.DesiredSkills)
 	if in.Instructions != nil {
 		files, err := in.Instructions.texts()
@@ -324,7 +351,8 @@ func (in newAgent) command() (p entity.SaveAgent, err error) {
 		p.Budget = api.CentsOf(&in.BudgetMonthlyCents)
 	}
 	if in.Permissions != nil {
-		p.Permissions = &entity.Grant{CreateAgents: in.Permissions.CreateAgents, CreateSkills: in.Permissions.CreateSkills, AssignTasks: in.Permissions.AssignTasks}
+		p.Permissions = &entity.Grant{CreateAgents: in.Permissions.CreateAgents, CreateSkills: in.Permissions.CreateSkills,
+			AssignTasks: in.Permissions.AssignTasks}
 	}
 	return p, nil
 }
@@ -357,10 +385,14 @@ func updateAgent(rc *api.Request) (api.Response, error) {
 			return r, err // there is no other change
 		}
 	}
-	return doAgent(rc, company.KindAgentUpdate, a.Company, entity.SaveAgent{ID: a.ID, Name: in.Name, Role: api.Given[string](in.Role), Title: api.TextOf(in.Title), Icon: api.TextOf(in.Icon),
-		ReportsTo: api.IdPointer(in.ReportsTo), Capabilities: api.TextOf(in.Capabilities), AdapterType: api.Given[string](in.AdapterType), AdapterConfig: api.RawOf(in.AdapterConfig),
-		ReplaceAdapterConfig: in.ReplaceConfig, RuntimeConfig: api.RawOf(in.RuntimeConfig), DefaultEnvironment: api.IdPointer(in.DefaultEnvironment),
-		Budget: api.CentsOf(in.BudgetMonthlyCents), Metadata: api.RawOf(in.Metadata), ContextMode: api.Given[string](in.ContextMode)})
+	return doAgent(rc, company.KindAgentUpdate, a.Company, entity.SaveAgent{ID: a.ID, Name: in.Name,
+		Role: api.Given[string](in.Role), Title: api.TextOf(in.Title), Icon: api.TextOf(in.Icon),
+		ReportsTo: api.IdPointer(in.ReportsTo), Capabilities: api.TextOf(in.Capabilities),
+		AdapterType: api.Given[string](in.AdapterType), AdapterConfig: api.RawOf(in.AdapterConfig),
+		ReplaceAdapterConfig: in.ReplaceConfig, RuntimeConfig: api.RawOf(in.RuntimeConfig),
+		DefaultEnvironment: api.IdPointer(in.DefaultEnvironment),
+		Budget:             api.CentsOf(in.BudgetMonthlyCents), Metadata: api.RawOf(in.Metadata),
+		ContextMode: api.Given[string](in.ContextMode)})
 }
 
 // check refuses a configuration that the agent's adapter could not decode, including

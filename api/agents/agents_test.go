@@ -14,14 +14,21 @@ import (
 func TestNoAnswerShowsASecret(t *testing.T) {
 	h := apitest.NewTeam(t)
 	in, agent, project := "/api/companies/"+string(h.Company), "/api/agents/"+h.Worker, "/api/projects/"+h.Project
-	h.Call("PATCH", agent, `{"title":"Senior","adapterConfig":{"env":{"A":"`+apitest.Canary+`2"}}}`).Want(t, 200, `"title":"Senior"`)
+	h.Call("PATCH", agent, `{"title":"Senior","adapterConfig":{"env":{"A":"`+apitest.Canary+`2"}}}`).
+		Want(t, 200, `"title":"Senior"`)
 	for _, c := range [][3]string{
-		{"GET", in + "/agents", ""}, {"GET", in + "/agent-configurations", ""}, {"GET", agent, ""}, {"GET", "/api/agents/bob-builder?companyId=" + string(h.Company), ""},
-		{"GET", agent + "/configuration", ""}, {"GET", agent + "/config-revisions", ""}, {"PATCH", agent, `{"capabilities":"builds"}`},
-		{"POST", agent + "/pause", ""}, {"POST", agent + "/resume", ""}, {"PATCH", agent + "/permissions", `{"canCreateAgents":true,"canAssignTasks":true}`},
-		{"PATCH", agent + "/budgets", `{"budgetMonthlyCents":100}`}, {"GET", in + "/projects", ""}, {"GET", project, ""}, {"PATCH", project, `{"status":"planned"}`},
-		{"GET", project + "/workspaces", ""}, {"GET", in + "/activity", ""}, {"GET", in + "/audit/agent-actions?actorType=user", ""}, {"GET", agent + "/keys", ""},
-		{"GET", in + "/dashboard", ""}, {"GET", in + "/org", ""}, {"GET", in + "/org.svg", ""}, {"GET", "/api/v1/mesh/ledger/entries", ""},
+		{"GET", in + "/agents", ""}, {"GET", in + "/agent-configurations", ""}, {"GET", agent, ""},
+		{"GET", "/api/agents/bob-builder?companyId=" + string(h.Company), ""},
+		{"GET", agent + "/configuration", ""}, {"GET", agent + "/config-revisions", ""},
+		{"PATCH", agent, `{"capabilities":"builds"}`},
+		{"POST", agent + "/pause", ""}, {"POST", agent + "/resume", ""}, {"PATCH", agent + "/permissions",
+			`{"canCreateAgents":true,"canAssignTasks":true}`},
+		{"PATCH", agent + "/budgets", `{"budgetMonthlyCents":100}`}, {"GET", in + "/projects", ""}, {"GET", project, ""},
+		{"PATCH", project, `{"status":"planned"}`},
+		{"GET", project + "/workspaces", ""}, {"GET", in + "/activity", ""},
+		{"GET", in + "/audit/agent-actions?actorType=user", ""}, {"GET", agent + "/keys", ""},
+		{"GET", in + "/dashboard", ""}, {"GET", in + "/org", ""}, {"GET", in + "/org.svg", ""},
+		{"GET", "/api/v1/mesh/ledger/entries", ""},
 		{"POST", agent + "/terminate", ""}, {"GET", in + "/agents?includeTerminated=true", ""},
 	} {
 		a := h.Call(c[0], c[1], c[2]).Want(t, 200, "")
@@ -111,12 +118,14 @@ func TestADeletedCompanyIsGone(t *testing.T) {
 	h := apitest.NewTeam(t)
 	one := "/api/companies/" + string(h.Company)
 	h.Call("DELETE", one, "").Want(t, 200, `{"ok":true}`)
-	for _, path := range []string{one, one + "/agents", "/api/agents/" + h.Worker, "/api/goals/" + h.Goal, "/api/projects/" + h.Project, one + "/activity", one + "/dashboard"} {
+	for _, path := range []string{one, one + "/agents", "/api/agents/" + h.Worker, "/api/goals/" + h.Goal,
+		"/api/projects/" + h.Project, one + "/activity", one + "/dashboard"} {
 		h.Call("GET", path, "").Want(t, 404, "not found")
 	}
 	h.Call("DELETE", one, "").Want(t, 404, "Company not found")
 	h.Call("DELETE", "/api/companies/nobody", "").Want(t, 404, "Company not found")
-	h.Call("GET", "/api/agents/me", "", h.As()).Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
+	h.Call("GET", "/api/agents/me", "", h.As()).
+		Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
 	h.Call("POST", "/api/v1/mesh/ledger/verify", "").Want(t, 200, `"ok":true`)
 }
 
@@ -148,13 +157,16 @@ func TestActivityIsFilteredAndPaged(t *testing.T) {
 		t.Errorf("%d lines by the agent", n)
 	}
 	first := h.Call("GET", in+"/audit/agent-actions?limit=1", "").Want(t, 200, `"accessTier":"full"`)
-	second := h.Call("GET", in+"/audit/agent-actions?limit=1&cursor="+first.Field(t, "nextCursor"), "").Want(t, 200, `"agent.updated"`)
+	second := h.Call("GET", in+"/audit/agent-actions?limit=1&cursor="+first.Field(t, "nextCursor"), "").
+		Want(t, 200, `"agent.updated"`)
 	if string(first.Body) == string(second.Body) {
 		t.Error("the second page is the first")
 	}
 	h.Call("GET", in+"/audit/agent-actions?cursor=x", "").Want(t, 400, "cursor")
-	h.Call("POST", in+"/activity", `{"actorId":"me","action":"custom.note","entityType":"company","entityId":"`+string(h.Company)+`","details":{"x":1}}`).Want(t, 201, `"details":{"x":1}`)
-	h.Call("POST", in+"/activity", `{"actorId":"me","action":"custom.note","entityType":"company","entityId":"x"}`, h.As()).Want(t, 403, "Board access required")
+	h.Call("POST", in+"/activity",
+		`{"actorId":"me","action":"custom.note","entityType":"company","entityId":"`+string(h.Company)+`","details":{"x":1}}`).Want(t, 201, `"details":{"x":1}`)
+	h.Call("POST", in+"/activity", `{"actorId":"me","action":"custom.note","entityType":"company","entityId":"x"}`,
+		h.As()).Want(t, 403, "Board access required")
 }
 
 func TestTheDrawnOrgChartIsXMLWhateverAgentsAreCalled(t *testing.T) {
@@ -189,26 +201,34 @@ func TestAScheduleThatWouldBeIgnoredIsRefused(t *testing.T) {
 	in, agent := "/api/companies/"+string(h.Company), "/api/agents/"+h.Worker
 	const whole, count = "Invalid input: expected int, received number", "Invalid input: expected number, received string"
 	for beat, message := range map[string]string{
-		`"every hour"`: "Invalid input: expected object, received string", `[]`: "Invalid input: expected object, received array",
-		`{"enabled":"yes"}`: "Invalid input: expected boolean, received string", `{"wakeOnDemand":0}`: "Invalid input: expected boolean, received number",
+		`"every hour"`:                           "Invalid input: expected object, received string",
+		`[]`:                                     "Invalid input: expected object, received array",
+		`{"enabled":"yes"}`:                      "Invalid input: expected boolean, received string",
+		`{"wakeOnDemand":0}`:                     "Invalid input: expected boolean, received number",
 		`{"skipTimerWhenNoActionableWork":"no"}`: "Invalid input: expected boolean, received string",
-		`{"enabled":true,"intervalSec":"60"}`:    count, `{"enabled":true,"intervalSec":60.5}`: whole, `{"intervalSec":1e3}`: whole,
+		`{"enabled":true,"intervalSec":"60"}`:    count, `{"enabled":true,"intervalSec":60.5}`: whole,
+		`{"intervalSec":1e3}`:                 whole,
 		`{"intervalSec":9223372036854775807}`: whole, `{"intervalSec":-5}`: "Too small: expected number to be",
-		`{"maxConcurrentRuns":"3"}`: count, `{"maxConcurrentRuns":2.5}`: whole, `{"maxDailyRuns":-1}`: "Too small: expected number to be",
+		`{"maxConcurrentRuns":"3"}`: count, `{"maxConcurrentRuns":2.5}`: whole,
+		`{"maxDailyRuns":-1}`:         "Too small: expected number to be",
 		`{"maxDailyCostCents":"100"}`: count, `{"maxFruitlessRuns":[]}`: "Invalid input: expected number, received array",
 	} {
 		runtime := `"runtimeConfig":{"heartbeat":` + beat + `}`
-		h.Call("POST", in+"/agents", `{"name":"Cy",`+runtime+`}`).Want(t, 400, message).Want(t, 400, `"path":["runtimeConfig","heartbeat"`)
+		h.Call("POST", in+"/agents", `{"name":"Cy",`+runtime+`}`).Want(t, 400, message).
+			Want(t, 400, `"path":["runtimeConfig","heartbeat"`)
 		h.Call("PATCH", agent, `{`+runtime+`}`).Want(t, 400, message)
 		h.Call("POST", in+"/agent-hires", `{"name":"Cy",`+runtime+`}`).Want(t, 400, message)
-		h.Call("POST", in+"/approvals", `{"type":"hire_agent","payload":{"name":"Cy",`+runtime+`}}`).Want(t, 400, message).Want(t, 400, `"path":["payload","runtimeConfig","heartbeat"`)
+		h.Call("POST", in+"/approvals", `{"type":"hire_agent","payload":{"name":"Cy",`+runtime+`}}`).Want(t, 400, message).
+			Want(t, 400, `"path":["payload","runtimeConfig","heartbeat"`)
 		if strings.HasPrefix(beat, "{") {
-			h.Call("POST", in+"/agents", `{"name":"Cy","adapterConfig":`+beat+`}`).Want(t, 400, message).Want(t, 400, `"path":["adapterConfig",`)
+			h.Call("POST", in+"/agents", `{"name":"Cy","adapterConfig":`+beat+`}`).Want(t, 400, message).
+				Want(t, 400, `"path":["adapterConfig",`)
 		}
 	}
 	// Clamped, absent and unknown settings are accepted.
 	h.Call("PATCH", agent, `{"runtimeConfig":{"heartbeat":{"enabled":null,"intervalSec":0,"maxConcurrentRuns":500,"cooldownSec":"x"}}}`).Want(t, 200, `"maxConcurrentRuns":500`)
-	h.Call("PATCH", agent, `{"runtimeConfig":{"heartbeat":null},"adapterConfig":{"maxConcurrentRuns":-1}}`).Want(t, 200, "")
+	h.Call("PATCH", agent, `{"runtimeConfig":{"heartbeat":null},"adapterConfig":{"maxConcurrentRuns":-1}}`).
+		Want(t, 200, "")
 }
 
 // PATCH with a status pauses, resumes and terminates, as the routes for that do.
@@ -217,7 +237,8 @@ func TestAStatusThatIsPatchedIsTaken(t *testing.T) {
 	h := apitest.NewTeam(t)
 	agent := "/api/agents/" + h.Worker
 	h.Call("PATCH", agent, `{"status":"idle"}`).Want(t, 200, `"status":"idle"`)
-	h.Call("PATCH", agent, `{"status":"paused","title":"Rested"}`).Want(t, 200, `"pauseReason":"manual"`).Want(t, 200, `"title":"Rested"`).Want(t, 200, `"status":"paused"`)
+	h.Call("PATCH", agent, `{"status":"paused","title":"Rested"}`).Want(t, 200, `"pauseReason":"manual"`).
+		Want(t, 200, `"title":"Rested"`).Want(t, 200, `"status":"paused"`)
 	h.Call("POST", agent+"/heartbeat/invoke", "").Want(t, 409, "Agent is not invokable in its current state")
 	h.Call("PATCH", agent, `{"status":"paused"}`).Want(t, 200, `"status":"paused"`) // a client sends the row back
 	h.Call("PATCH", agent, `{"status":"active"}`, h.As()).Want(t, 403, "Board access required")
@@ -226,7 +247,8 @@ func TestAStatusThatIsPatchedIsTaken(t *testing.T) {
 	h.Call("PATCH", agent, `{"status":"active"}`).Want(t, 200, `"status":"idle"`)
 	h.Call("PATCH", agent, `{"status":"terminated"}`).Want(t, 200, `"status":"terminated"`)
 	h.Call("PATCH", agent, `{"status":"idle"}`).Want(t, 409, "Cannot resume terminated agent")
-	h.Call("GET", "/api/companies/"+string(h.Company)+"/activity", "").Want(t, 200, "agent.paused").Want(t, 200, "agent.resumed").Want(t, 200, "agent.terminated")
+	h.Call("GET", "/api/companies/"+string(h.Company)+"/activity", "").Want(t, 200, "agent.paused").
+		Want(t, 200, "agent.resumed").Want(t, 200, "agent.terminated")
 }
 
 // A configuration that the adapter could not decode is refused when an agent is created,
@@ -238,7 +260,9 @@ func TestAConfigurationIsOfTheTypesThatItsAdapterTakes(t *testing.T) {
 	of := h.Company("Acme")
 	in := "/api/companies/" + of
 	invite := h.Call("POST", in+"/invites", `{"allowedJoinTypes":"both"}`).Want(t, 201, "").Field(t, "token")
-	agent := h.Call("POST", in+"/agents", `{"name":"Ada","adapterConfig":{"command":"true","theirs":{"a":1},"sessionKey":5,"args":["a"]}}`).Want(t, 201, "").Field(t, "id")
+	agent := h.Call("POST", in+"/agents",
+		`{"name":"Ada","adapterConfig":{"command":"true","theirs":{"a":1},"sessionKey":5,"args":["a"]}}`).Want(t, 201, "").
+		Field(t, "id")
 	ways := map[string]func(config string) apitest.Answer{
 		"made": func(c string) apitest.Answer {
 			return h.Call("POST", in+"/agents", `{"name":"Bob","adapterConfig":`+c+`}`)
@@ -254,11 +278,13 @@ func TestAConfigurationIsOfTheTypesThatItsAdapterTakes(t *testing.T) {
 			return h.Call("PATCH", "/api/agents/"+agent, `{"runtimeConfig":{"modelProfiles":{"cheap":{"adapterConfig":`+c+`}}}}`)
 		},
 		"invited": func(c string) apitest.Answer {
-			return h.Call("POST", "/api/invites/"+invite+"/accept", `{"requestType":"agent","agentName":"J","adapterType":"process","agentDefaultsPayload":`+c+`}`)
+			return h.Call("POST", "/api/invites/"+invite+"/accept",
+				`{"requestType":"agent","agentName":"J","adapterType":"process","agentDefaultsPayload":`+c+`}`)
 		},
 	}
 	for way, do := range ways {
-		for field, config := range map[string]string{"timeoutSec": `{"timeoutSec":"x"}`, "env": `{"env":5}`, "cwd": `{"cwd":3}`, "command": `{"command":[]}`, "memoryMb": `{"limits":{"memoryMb":"1"}}`} {
+		for field, config := range map[string]string{"timeoutSec": `{"timeoutSec":"x"}`, "env": `{"env":5}`,
+			"cwd": `{"cwd":3}`, "command": `{"command":[]}`, "memoryMb": `{"limits":{"memoryMb":"1"}}`} {
 			if a := do(config); a.Status != 400 || !apitest.Names(a.Body, field) {
 				t.Errorf("%s with %s: %d %s", way, config, a.Status, a.Body)
 			}
@@ -267,8 +293,11 @@ func TestAConfigurationIsOfTheTypesThatItsAdapterTakes(t *testing.T) {
 			t.Errorf("%s with what nobody knows: %d %s", way, a.Status, a.Body)
 		}
 	}
-	h.Call("PATCH", "/api/agents/"+agent, `{"adapterType":"openclaw_gateway"}`).Want(t, 400, `["adapterConfig","sessionKey"]`)
-	h.Call("PATCH", "/api/agents/"+agent, `{"adapterType":"openclaw_gateway","adapterConfig":{"sessionKey":"x"}}`).Want(t, 200, "")
+	h.Call("PATCH", "/api/agents/"+agent, `{"adapterType":"openclaw_gateway"}`).
+		Want(t, 400, `["adapterConfig","sessionKey"]`)
+	h.Call("PATCH", "/api/agents/"+agent, `{"adapterType":"openclaw_gateway","adapterConfig":{"sessionKey":"x"}}`).
+		Want(t, 200, "")
 	h.Call("PATCH", "/api/agents/"+agent, `{"adapterConfig":{"sessionKey":5}}`).Want(t, 400, "sessionKey")
-	h.Call("PATCH", "/api/agents/"+agent, `{"adapterType":"process","adapterConfig":{"sessionKey":5},"replaceAdapterConfig":true}`).Want(t, 200, "")
+	h.Call("PATCH", "/api/agents/"+agent,
+		`{"adapterType":"process","adapterConfig":{"sessionKey":5},"replaceAdapterConfig":true}`).Want(t, 200, "")
 }

@@ -33,8 +33,10 @@ type environmentMetadata struct {
 // time.
 func localEnvironment(of entity.Company) environmentRow {
 	e := entity.LocalEnvironment
-	return environmentRow{ID: e.ID, Name: e.Name, Description: "Runs are carried out by the node that takes them, on its own machine.", Driver: e.Driver,
-		Status: "active", Config: struct{}{}, Metadata: environmentMetadata{true, true}, CreatedAt: of.CreatedAt, UpdatedAt: of.CreatedAt}
+	return environmentRow{ID: e.ID, Name: e.Name,
+		Description: "Runs are carried out by the node that takes them, on its own machine.", Driver: e.Driver,
+		Status: "active", Config: struct{}{}, Metadata: environmentMetadata{true, true}, CreatedAt: of.CreatedAt,
+		UpdatedAt: of.CreatedAt}
 }
 
 // A support says which drivers an adapter, or the mesh, supports: "supported" or
@@ -102,7 +104,8 @@ const (
 func EnvironmentRoutes() []api.Route {
 	const tag, one = "environments", "/api/environments/{id}"
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/environments", Tag: tag, Summary: "List the environments that runs can be carried out in", Out: []environmentRow{},
+		{Method: "GET", Path: "/api/companies/{companyId}/environments", Tag: tag,
+			Summary: "List the environments that runs can be carried out in", Out: []environmentRow{},
 			Handle: func(rc *api.Request) (r api.Response, err error) {
 				err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 					out := []environmentRow{localEnvironment(row)}
@@ -114,29 +117,47 @@ func EnvironmentRoutes() []api.Route {
 				})
 				return r, err
 			}},
-		{Method: "GET", Path: "/api/companies/{companyId}/environments/capabilities", Tag: tag, Summary: "Tell what adapters can do in which environment",
-			Out: environmentCapabilities{}, Handle: api.OfCompany(capabilities())},
-		{Method: "POST", Path: "/api/companies/{companyId}/environments", Tag: tag, Summary: "Describe a machine that is reached over ssh", Who: api.Board, In: environmentBody{}, Out: environmentRow{}, Status: 201, Handle: newEnvironment},
-		{Method: "POST", Path: "/api/companies/{companyId}/environments/probe-config", Once: true, Tag: tag, Summary: "Look whether a machine answers, without keeping it", Who: api.Board, In: probeConfigBody{}, Out: probeResult{}, NoTool: true, Timeout: probeTime, Handle: probeConfig},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read an environment", Out: environmentRow{}, Handle: func(rc *api.Request) (api.Response, error) {
-			_, row, err := environmentFor(rc)
-			return api.OK(row), err
-		}},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an environment; the given one stays as it is", Who: api.Board, In: environmentPatch{}, Out: environmentRow{}, NoTool: true, Handle: patchEnvironment},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete an environment; the given one stays", Who: api.Board, Out: environmentRow{}, NoTool: true, Handle: removeEnvironment},
-		{Method: "GET", Path: one + "/delete-blast-radius", Tag: tag, Summary: "Tell what uses an environment", Out: blastRadius{}, Handle: readBlastRadius},
-		{Method: "POST", Path: one + "/probe", Once: true, Tag: tag, Summary: "Look whether the machine of an environment answers", Who: api.Board, Out: probeResult{}, NoTool: true, Timeout: probeTime, Handle: probeEnvironment},
-		{Method: "GET", Path: "/api/environment-leases/{leaseId}", Tag: tag, Summary: "Read the lease that a run holds, or held, on its environment", Out: leaseRow{}, Handle: readLease},
-		{Method: "GET", Path: one + "/leases", Tag: tag, Summary: "List the leases that runs hold, or held, on an environment", Out: []leaseRow{},
-			Query: []api.Param{{Name: "status", Doc: "active, released, expired or failed, comma separated"}}, Handle: listLeases},
-		{Method: "GET", Path: one + "/secret-refs", Tag: tag, Summary: "List the secrets that an environment refers to, without values", Out: []environmentSecret{}, Handle: listEnvironmentSecrets},
+		{Method: "GET", Path: "/api/companies/{companyId}/environments/capabilities", Tag: tag,
+			Summary: "Tell what adapters can do in which environment",
+			Out:     environmentCapabilities{}, Handle: api.OfCompany(capabilities())},
+		{Method: "POST", Path: "/api/companies/{companyId}/environments", Tag: tag,
+			Summary: "Describe a machine that is reached over ssh", Who: api.Board, In: environmentBody{}, Out: environmentRow{},
+			Status: 201, Handle: newEnvironment},
+		{Method: "POST", Path: "/api/companies/{companyId}/environments/probe-config", Once: true, Tag: tag,
+			Summary: "Look whether a machine answers, without keeping it", Who: api.Board, In: probeConfigBody{},
+			Out: probeResult{}, NoTool: true, Timeout: probeTime, Handle: probeConfig},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read an environment", Out: environmentRow{},
+			Handle: func(rc *api.Request) (api.Response, error) {
+				_, row, err := environmentFor(rc)
+				return api.OK(row), err
+			}},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an environment; the given one stays as it is", Who: api.Board,
+			In: environmentPatch{}, Out: environmentRow{}, NoTool: true, Handle: patchEnvironment},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete an environment; the given one stays", Who: api.Board,
+			Out: environmentRow{}, NoTool: true, Handle: removeEnvironment},
+		{Method: "GET", Path: one + "/delete-blast-radius", Tag: tag, Summary: "Tell what uses an environment",
+			Out: blastRadius{}, Handle: readBlastRadius},
+		{Method: "POST", Path: one + "/probe", Once: true, Tag: tag,
+			Summary: "Look whether the machine of an environment answers", Who: api.Board, Out: probeResult{}, NoTool: true,
+			Timeout: probeTime, Handle: probeEnvironment},
+		{Method: "GET", Path: "/api/environment-leases/{leaseId}", Tag: tag,
+			Summary: "Read the lease that a run holds, or held, on its environment", Out: leaseRow{}, Handle: readLease},
+		{Method: "GET", Path: one + "/leases", Tag: tag,
+			Summary: "List the leases that runs hold, or held, on an environment", Out: []leaseRow{},
+			Query:  []api.Param{{Name: "status", Doc: "active, released, expired or failed, comma separated"}},
+			Handle: listLeases},
+		{Method: "GET", Path: one + "/secret-refs", Tag: tag,
+			Summary: "List the secrets that an environment refers to, without values", Out: []environmentSecret{},
+			Handle: listEnvironmentSecrets},
 	}
 }
 
 func capabilities() environmentCapabilities {
 	const no = "unsupported"
 	only := support{"supported", no, no, no}
-	c := environmentCapabilities{Drivers: only, Sandbox: sandboxProviders{sandboxProvider{Status: no, ConnectionTypes: []string{}, DisplayName: "Fake", Source: "builtin"}}}
+	c := environmentCapabilities{Drivers: only,
+		Sandbox: sandboxProviders{sandboxProvider{Status: no, ConnectionTypes: []string{}, DisplayName: "Fake",
+			Source: "builtin"}}}
 	for _, a := range adapters {
 		c.Adapters = append(c.Adapters, adapterSupport{a.Type, only, sandboxVerdicts{no}})
 	}

@@ -74,7 +74,8 @@ const (
 )
 
 func showEnvironment(e place.NamedEnvironment) environmentRow {
-	return environmentRow{ID: e.ID, Name: e.Name, Description: string(e.Description), Driver: e.Driver, Status: e.Status, Config: e.SSH(), Company: core.Null[ledger.CompanyID](e.Company), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt}
+	return environmentRow{ID: e.ID, Name: e.Name, Description: string(e.Description), Driver: e.Driver, Status: e.Status,
+		Config: e.SSH(), Company: core.Null[ledger.CompanyID](e.Company), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt}
 }
 
 // errDriver refuses a driver and names the supported ones.
@@ -108,7 +109,8 @@ func newEnvironment(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := place.SaveEnvironment{ID: api.NewID(), Name: &in.Name, Description: api.TextOf(in.Description), Driver: in.Driver, Status: &in.Status, Config: config, New: true}
+	p := place.SaveEnvironment{ID: api.NewID(), Name: &in.Name, Description: api.TextOf(in.Description), Driver: in.Driver,
+		Status: &in.Status, Config: config, New: true}
 	e, err := api.Do[place.NamedEnvironment](rc, place.KindEnvironmentSave, api.CompanyID(rc), p)
 	return api.OK(showEnvironment(e)), err
 }
@@ -136,7 +138,8 @@ func orObject(b json.RawMessage) json.RawMessage {
 func ownEnvironment(rc *api.Request) (of ledger.CompanyID, err error) {
 	_, row, err := environmentFor(rc)
 	if err == nil && row.Metadata.Managed {
-		err = api.Unprocessable("The node's own environment is given and stays as it is", map[string]any{"drivers": []string{"ssh"}})
+		err = api.Unprocessable("The node's own environment is given and stays as it is",
+			map[string]any{"drivers": []string{"ssh"}})
 	}
 	return ledger.CompanyID(row.Company), err
 }
@@ -158,7 +161,9 @@ func patchEnvironment(rc *api.Request) (api.Response, error) {
 			return api.Response{}, err
 		}
 	}
-	e, err := api.Do[place.NamedEnvironment](rc, place.KindEnvironmentSave, of, place.SaveEnvironment{ID: api.PathID(rc, "id"), Name: in.Name, Description: api.TextOf(in.Description), Driver: in.Driver, Status: in.Status, Config: in.Config})
+	e, err := api.Do[place.NamedEnvironment](rc, place.KindEnvironmentSave, of,
+		place.SaveEnvironment{ID: api.PathID(rc, "id"), Name: in.Name, Description: api.TextOf(in.Description),
+			Driver: in.Driver, Status: in.Status, Config: in.Config})
 	return api.OK(showEnvironment(e)), err
 }
 
@@ -167,7 +172,8 @@ func removeEnvironment(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	e, err := api.Do[place.NamedEnvironment](rc, place.KindEnvironmentDelete, of, place.NameEnvironment{ID: api.PathID(rc, "id")})
+	e, err := api.Do[place.NamedEnvironment](rc, place.KindEnvironmentDelete, of,
+		place.NameEnvironment{ID: api.PathID(rc, "id")})
 	return api.OK(showEnvironment(e)), err
 }
 
@@ -232,9 +238,11 @@ func probeConfig(rc *api.Request) (api.Response, error) {
 			return api.Response{}, err
 		}
 	default:
-		return api.OK(probeResult{false, in.Driver, "There is nothing here that carries runs out by " + in.Driver + ".", map[string]any{}}), nil
+		return api.OK(probeResult{false, in.Driver, "There is nothing here that carries runs out by " + in.Driver + ".",
+			map[string]any{}}), nil
 	}
-	if _, err := rc.Submit(place.KindEnvironmentProbe, api.CompanyID(rc), place.NameEnvironment{Driver: in.Driver}); err != nil {
+	if _, err := rc.Submit(place.KindEnvironmentProbe, api.CompanyID(rc),
+		place.NameEnvironment{Driver: in.Driver}); err != nil {
 		return api.Response{}, err
 	}
 	return api.OK(probeSSH(rc, s)), nil
@@ -244,7 +252,8 @@ func probeConfig(rc *api.Request) (api.Response, error) {
 // does not log in, so ok stays false: no run is executed there.
 func probeSSH(rc *api.Request, s place.SSHConfig) probeResult {
 	at := net.JoinHostPort(s.Host, strconv.Itoa(s.Port))
-	out := probeResult{Driver: "ssh", Details: map[string]any{"host": s.Host, "port": s.Port, "username": s.User, "remoteWorkspacePath": s.Path, "reachable": false, "runExecution": "unsupported"}}
+	out := probeResult{Driver: "ssh", Details: map[string]any{"host": s.Host, "port": s.Port, "username": s.User,
+		"remoteWorkspacePath": s.Path, "reachable": false, "runExecution": "unsupported"}}
 	fail := func(why string) probeResult {
 		out.Summary = at + " " + why
 		return out

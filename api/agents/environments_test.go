@@ -31,8 +31,11 @@ func TestMachinesOverSSHAreDescribedAndProbed(t *testing.T) {
 	}()
 	defer close(lines)
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	secret := h.Call("POST", "/api/companies/"+of+"/secrets", `{"name":"box key","value":"canary-of-a-key"}`).Want(t, 201, "").Field(t, "id")
-	config := `{"host":"127.0.0.1","port":` + port + `,"username":"ci","remoteWorkspacePath":"/srv/work","privateKeySecretRef":{"type":"secret_ref","secretId":"` + secret + `"}}`
+	secret := h.Call("POST", "/api/companies/"+of+"/secrets", `{"name":"box key","value":"canary-of-a-key"}`).
+		Want(t, 201, "").Field(t, "id")
+	config := `{"host":"127.0.0.1","port":` + port +
+		`,"username":"ci","remoteWorkspacePath":"/srv/work","privateKeySecretRef":{"type":"secret_ref","secretId":"` +
+		secret + `"}}`
 	body := func(config string) string { return `{"name":"Box","driver":"ssh","config":` + config + `}` }
 	for bad, why := range map[string]string{
 		`{}`: "config.host",
@@ -62,9 +65,11 @@ func TestMachinesOverSSHAreDescribedAndProbed(t *testing.T) {
 	h.Call("GET", on+"/delete-blast-radius", "").Want(t, 200, `"canDelete":true`)
 
 	lines <- "welcome\r\nSSH-2.0-Test\x1b[31m_1\r\n"
-	h.Call("POST", on+"/probe", `{}`).Want(t, 200, `"reachable":true,"remoteWorkspacePath":"/srv/work","runExecution":"unsupported","server":"SSH-2.0-Test[31m_1"`)
+	h.Call("POST", on+"/probe", `{}`).
+		Want(t, 200, `"reachable":true,"remoteWorkspacePath":"/srv/work","runExecution":"unsupported","server":"SSH-2.0-Test[31m_1"`)
 	lines <- "220 mail ready\r\n"
-	h.Call("POST", in+"/probe-config", `{"driver":"ssh","config":`+config+`}`).Want(t, 200, "answers, but not as an SSH server")
+	h.Call("POST", in+"/probe-config", `{"driver":"ssh","config":`+config+`}`).
+		Want(t, 200, "answers, but not as an SSH server")
 	h.Call("POST", in+"/probe-config", `{"driver":"sandbox","config":{}}`).Want(t, 200, `"ok":false`)
 	local := apitest.FirstOf(t, h.Call("GET", in, ""))
 	h.Call("POST", "/api/environments/"+local+"/probe", `{}`).Want(t, 200, `"ok":true`)
@@ -72,8 +77,11 @@ func TestMachinesOverSSHAreDescribedAndProbed(t *testing.T) {
 	h.Call("DELETE", "/api/environments/"+local, "").Want(t, 422, "stays as it is")
 
 	// An agent can not have an environment that executes nothing.
-	h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","adapterType":"process","defaultEnvironmentId":"`+box+`"}`).Want(t, 422, "can not be chosen")
-	h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","adapterType":"process","defaultEnvironmentId":"`+api.NewID()+`"}`).Want(t, 404, "Environment not found")
+	h.Call("POST", "/api/companies/"+of+"/agents",
+		`{"name":"Ada","adapterType":"process","defaultEnvironmentId":"`+box+`"}`).Want(t, 422, "can not be chosen")
+	h.Call("POST", "/api/companies/"+of+"/agents",
+		`{"name":"Ada","adapterType":"process","defaultEnvironmentId":"`+api.NewID()+`"}`).
+		Want(t, 404, "Environment not found")
 	h.Call("DELETE", on, "").Want(t, 200, "")
 	h.Call("GET", on, "").Want(t, 404, "Environment not found")
 	h.Call("POST", on+"/probe", `{}`).Want(t, 404, "Environment not found")

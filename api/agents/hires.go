@@ -24,8 +24,9 @@ type hired struct {
 }
 
 func HireRoutes() []api.Route {
-	return []api.Route{{Method: "POST", Path: "/api/companies/{companyId}/agent-hires", Tag: "agents", Summary: "Hire an agent, after the board's approval where one is needed",
-		In: newHire{}, Out: hired{}, Status: 201, Handle: hireAgent}}
+	return []api.Route{{Method: "POST", Path: "/api/companies/{companyId}/agent-hires", Tag: "agents",
+		Summary: "Hire an agent, after the board's approval where one is needed",
+		In:      newHire{}, Out: hired{}, Status: 201, Handle: hireAgent}}
 }
 
 func hireAgent(rc *api.Request) (r api.Response, err error) {

@@ -72,20 +72,28 @@ func InstructionRoutes() []api.Route {
 	const tag, all, file = "agents", "/api/agents/{id}/instructions-bundle", "/api/agents/{id}/instructions-bundle/file"
 	byPath := []api.Param{{Name: "path", Doc: "the file"}}
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List the files that tell an agent what to do", Query: api.ByName(), Out: instructionBundle{}, Handle: readInstructions},
-		{Method: "PATCH", Path: all, Tag: tag, Summary: "Say where an agent's instructions are", Query: api.ByName(), In: patchInstructions{}, Out: instructionBundle{}, Handle: changeInstructions},
-		{Method: "GET", Path: file, Tag: tag, Summary: "Read a file of an agent's instructions", Query: append(api.ByName(), byPath...), Out: instructionFile{}, Handle: readInstructionFile},
-		{Method: "PUT", Path: file, Tag: tag, Summary: "Write a file of an agent's instructions", Query: api.ByName(), In: putInstructions{}, Out: instructionFile{}, Handle: writeInstructionFile},
-		{Method: "DELETE", Path: file, Tag: tag, Summary: "Remove a file of an agent's instructions", Query: append(api.ByName(), byPath...), Out: instructionBundle{}, Handle: removeInstructionFile},
-		{Method: "PATCH", Path: "/api/agents/{id}/instructions-path", Tag: tag, Summary: "Name a file of instructions on the executing node", Query: api.ByName(), In: instructionsPath{},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List the files that tell an agent what to do", Query: api.ByName(),
+			Out: instructionBundle{}, Handle: readInstructions},
+		{Method: "PATCH", Path: all, Tag: tag, Summary: "Say where an agent's instructions are", Query: api.ByName(),
+			In: patchInstructions{}, Out: instructionBundle{}, Handle: changeInstructions},
+		{Method: "GET", Path: file, Tag: tag, Summary: "Read a file of an agent's instructions",
+			Query: append(api.ByName(), byPath...), Out: instructionFile{}, Handle: readInstructionFile},
+		{Method: "PUT", Path: file, Tag: tag, Summary: "Write a file of an agent's instructions", Query: api.ByName(),
+			In: putInstructions{}, Out: instructionFile{}, Handle: writeInstructionFile},
+		{Method: "DELETE", Path: file, Tag: tag, Summary: "Remove a file of an agent's instructions",
+			Query: append(api.ByName(), byPath...), Out: instructionBundle{}, Handle: removeInstructionFile},
+		{Method: "PATCH", Path: "/api/agents/{id}/instructions-path", Tag: tag,
+			Summary: "Name a file of instructions on the executing node", Query: api.ByName(), In: instructionsPath{},
 			Out: instructionsPathSet{}, Handle: setInstructionsPath},
 	}
 }
 
 func showInstructions(tx *ledger.Tx, a entity.Agent) instructionBundle {
 	in := skill.InstructionsOf(tx, a)
-	b := instructionBundle{Agent: a.ID, Company: a.Company, Mode: api.Optional(in.Mode), Root: api.Optional(in.Root), ManagedRoot: skill.ManagedInstructions(a.Company, a.ID),
-		Entry: in.Entry, Editable: in.Mode == "managed", Warnings: []string{}, Legacy: in.LegacyPrompt, LegacyBoot: in.LegacyBoot, Files: []instructionSummary{}}
+	b := instructionBundle{Agent: a.ID, Company: a.Company, Mode: api.Optional(in.Mode), Root: api.Optional(in.Root),
+		ManagedRoot: skill.ManagedInstructions(a.Company, a.ID),
+		Entry:       in.Entry, Editable: in.Mode == "managed", Warnings: []string{}, Legacy: in.LegacyPrompt,
+		LegacyBoot: in.LegacyBoot, Files: []instructionSummary{}}
 	if in.Mode != "" {
 		b.EntryPath = new(path.Join(in.Root, in.Entry))
 	}
@@ -110,7 +118,8 @@ func summarize(in skill.Instructions, f skill.InstructionFile) instructionSummar
 	case ext == "yml":
 		language = "yaml"
 	}
-	return instructionSummary{Path: f.Path, Size: f.Size, Language: language, Markdown: markdown, Entry: f.Path == in.Entry, Editable: true}
+	return instructionSummary{Path: f.Path, Size: f.Size, Language: language, Markdown: markdown,
+		Entry: f.Path == in.Entry, Editable: true}
 }
 
 func readInstructions(rc *api.Request) (api.Response, error) {
@@ -184,7 +193,8 @@ func removeInstructionFile(rc *api.Request) (r api.Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	return doInstructions(rc, skill.KindInstructionsFile, func(a entity.Agent) any { return skill.SaveInstructionFile{Agent: a.ID, Path: at, Delete: true} })
+	return doInstructions(rc, skill.KindInstructionsFile,
+		func(a entity.Agent) any { return skill.SaveInstructionFile{Agent: a.ID, Path: at, Delete: true} })
 }
 
 // doInstructions submits a command about the agent of the path and answers its files.
@@ -205,7 +215,8 @@ func changeInstructions(rc *api.Request) (r api.Response, err error) {
 		return r, err
 	}
 	return doInstructions(rc, skill.KindInstructionsSet, func(a entity.Agent) any {
-		return skill.SetInstructions{Agent: a.ID, Mode: in.Mode, Root: api.TextOf(in.Root), Entry: in.Entry, ClearLegacy: in.ClearLegacy}
+		return skill.SetInstructions{Agent: a.ID, Mode: in.Mode, Root: api.TextOf(in.Root), Entry: in.Entry,
+			ClearLegacy: in.ClearLegacy}
 	})
 }
 
@@ -222,7 +233,8 @@ func setInstructionsPath(rc *api.Request) (r api.Response, err error) {
 	if key == "" {
 		key = skill.InstructionPathKeys[0]
 	}
-	if _, err := rc.Submit(skill.KindInstructionsSet, a.Company, skill.SetInstructions{Agent: a.ID, Key: key, File: in.Path}); err != nil {
+	if _, err := rc.Submit(skill.KindInstructionsSet, a.Company, skill.SetInstructions{Agent: a.ID, Key: key,
+		File: in.Path}); err != nil {
 		return r, err
 	}
 	return api.OK(instructionsPathSet{a.ID, a.AdapterType, key, in.Path}), nil

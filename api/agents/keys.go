@@ -39,9 +39,12 @@ const ()
 func KeyRoutes() []api.Route {
 	const tag, all = "agents", "/api/agents/{id}/keys"
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List an agent's API keys", Query: api.ByName(), Who: api.Board, Out: []people.AgentKey{}, Handle: listKeys},
-		{Method: "POST", Path: all, Limited: true, Tag: tag, Summary: "Make an API key; its token is shown once", Query: api.ByName(), Who: api.Board, In: newKey{}, Out: madeKey{}, Status: 201, Handle: createKey},
-		{Method: "DELETE", Path: all + "/{keyId}", Limited: true, Tag: tag, Summary: "Revoke an API key", Query: api.ByName(), Who: api.Board, Out: api.Okay{}, Handle: revokeKey},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List an agent's API keys", Query: api.ByName(), Who: api.Board,
+			Out: []people.AgentKey{}, Handle: listKeys},
+		{Method: "POST", Path: all, Limited: true, Tag: tag, Summary: "Make an API key; its token is shown once",
+			Query: api.ByName(), Who: api.Board, In: newKey{}, Out: madeKey{}, Status: 201, Handle: createKey},
+		{Method: "DELETE", Path: all + "/{keyId}", Limited: true, Tag: tag, Summary: "Revoke an API key", Query: api.ByName(),
+			Who: api.Board, Out: api.Okay{}, Handle: revokeKey},
 	}
 }
 
@@ -60,16 +63,19 @@ func createKey(rc *api.Request) (api.Response, error) {
 	}
 	token := api.TokenPrefix + hex.EncodeToString(rc.Secret("agent-key", api.TokenBytes))
 	hash := sha256.Sum256([]byte(token))
-	k, err := api.Do[people.AgentKey](rc, people.KindAgentKeyCreate, a.Company, people.CreateKey{ID: api.NewID(), Agent: a.ID, Name: in.Name, Hash: hex.EncodeToString(hash[:])})
+	k, err := api.Do[people.AgentKey](rc, people.KindAgentKeyCreate, a.Company, people.CreateKey{ID: api.NewID(),
+		Agent: a.ID, Name: in.Name, Hash: hex.EncodeToString(hash[:])})
 	if err != nil {
 		return api.Response{}, err
 	}
 	if k.Hash != hex.EncodeToString(hash[:]) {
 		// A repetition whose token can not be derived again, because the mesh's key has changed.
-		return api.Response{}, api.Conflict("The key was made by an earlier request; its token can not be shown again", map[string]string{"keyId": k.ID})
+		return api.Response{}, api.Conflict("The key was made by an earlier request; its token can not be shown again",
+			map[string]string{"keyId": k.ID})
 	}
 	rc.SetHeader("Cache-Control", "no-store")
-	return api.OK(madeKey{k.ID, k.Name, json.RawMessage(`{"kind":"standard"}`), k.ResponsibleUser, token, k.CreatedAt}), nil
+	return api.OK(madeKey{k.ID, k.Name, json.RawMessage(`{"kind":"standard"}`), k.ResponsibleUser, token,
+		k.CreatedAt}), nil
 }
 
 func revokeKey(rc *api.Request) (api.Response, error) {
@@ -77,6 +83,7 @@ func revokeKey(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	_, err = rc.Submit(people.KindAgentKeyRevoke, a.Company, people.RevokeKey{ID: strings.ToLower(rc.Path("keyId")), Agent: a.ID})
+	_, err = rc.Submit(people.KindAgentKeyRevoke, a.Company, people.RevokeKey{ID: strings.ToLower(rc.Path("keyId")),
+		Agent: a.ID})
 	return api.OK(api.Okay{OK: true}), err
 }

@@ -17,14 +17,27 @@ const (
 // TextRoutes are text pages for agents: the bundled skills, and how to configure agents.
 func TextRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/invites/{token}/skills/index", Tag: "members", Summary: "List the skills for somebody who joins", Who: api.Public, Out: skillIndex{}, NoTool: true, Handle: api.Invited(listBundled)},
-		{Method: "GET", Path: "/api/invites/{token}/skills/{skillName}", Tag: "members", Summary: "Read a skill, as Markdown", Media: []string{"text/markdown"}, Who: api.Public, NoTool: true, Handle: api.Invited(readBundled)},
-		{Method: "GET", Path: "/api/skills/index", Tag: "skills", Summary: "List the skills that come with the program", Out: skillIndex{}, Handle: listBundled},
-		{Method: "GET", Path: "/api/skills/available", Tag: "skills", Summary: "List the skills that come with the program, with what they are for", Out: availableSkills{}, Handle: listAvailable},
-		{Method: "GET", Path: "/api/skills/{skillName}", Tag: "skills", Summary: "Read a skill that comes with the program, as Markdown", Media: []string{"text/markdown"}, Handle: readBundled},
-		{Method: "GET", Path: "/api/llms/agent-configuration.txt", Tag: "llms", Summary: "Read which adapters there are and how an agent is configured", Media: []string{"text/plain"}, Handle: configurationIndex},
-		{Method: "GET", Path: "/api/llms/agent-configuration/{page}", Tag: "llms", Summary: "Read which fields an adapter has; the page is the adapter's type with .txt", Media: []string{"text/plain"}, Handle: configurationPage},
-		{Method: "GET", Path: "/api/llms/agent-icons.txt", Tag: "llms", Summary: "Read which icons agents may have", Media: []string{"text/plain"}, Handle: iconsPage},
+		{Method: "GET", Path: "/api/invites/{token}/skills/index", Tag: "members",
+			Summary: "List the skills for somebody who joins", Who: api.Public, Out: skillIndex{}, NoTool: true,
+			Handle: api.Invited(listBundled)},
+		{Method: "GET", Path: "/api/invites/{token}/skills/{skillName}", Tag: "members", Summary: "Read a skill, as Markdown",
+			Media: []string{"text/markdown"}, Who: api.Public, NoTool: true, Handle: api.Invited(readBundled)},
+		{Method: "GET", Path: "/api/skills/index", Tag: "skills", Summary: "List the skills that come with the program",
+			Out: skillIndex{}, Handle: listBundled},
+		{Method: "GET", Path: "/api/skills/available", Tag: "skills",
+			Summary: "List the skills that come with the program, with what they are for", Out: availableSkills{},
+			Handle: listAvailable},
+		{Method: "GET", Path: "/api/skills/{skillName}", Tag: "skills",
+			Summary: "Read a skill that comes with the program, as Markdown", Media: []string{"text/markdown"},
+			Handle: readBundled},
+		{Method: "GET", Path: "/api/llms/agent-configuration.txt", Tag: "llms",
+			Summary: "Read which adapters there are and how an agent is configured", Media: []string{"text/plain"},
+			Handle: configurationIndex},
+		{Method: "GET", Path: "/api/llms/agent-configuration/{page}", Tag: "llms",
+			Summary: "Read which fields an adapter has; the page is the adapter's type with .txt", Media: []string{"text/plain"},
+			Handle: configurationPage},
+		{Method: "GET", Path: "/api/llms/agent-icons.txt", Tag: "llms", Summary: "Read which icons agents may have",
+			Media: []string{"text/plain"}, Handle: iconsPage},
 	}
 }
 
@@ -179,7 +192,8 @@ func configurationPage(rc *api.Request) (api.Response, error) {
 // pageOf is the default page of an adapter: a list of its fields.
 func pageOf(k adapter.Kind) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Configuration of a %s agent\n\nAdapter: %s (%s). %s\n\nadapterConfig:\n", k.Type, k.Type, k.Name, k.Note)
+	fmt.Fprintf(&b, "# Configuration of a %s agent\n\nAdapter: %s (%s). %s\n\nadapterConfig:\n", k.Type, k.Type,
+		k.Name, k.Note)
 	for _, f := range k.Fields {
 		need := ""
 		if f.Required {

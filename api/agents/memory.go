@@ -21,15 +21,24 @@ const maxRecalled = 100
 func MemoryRoutes() []api.Route {
 	const tag, at, inbox = "agents", "/api/agents/{id}/memory", "/api/agents/{id}/messages"
 	return []api.Route{
-		{Method: "GET", Path: at, Tag: tag, Summary: "List what an agent keeps; with q, what fits its words best first", Out: []recalled{},
-			Query: append(api.ByName(), api.Param{Name: "q", Doc: "words to look for, in keys and texts"}, api.Param{Name: "limit", Doc: "at most so many; 100 with q"}), Handle: listMemories},
-		{Method: "GET", Path: at + "/{key}", Tag: tag, Summary: "Read what an agent keeps under a key", Query: api.ByName(), Out: skill.Memory{}, Handle: readMemory},
-		{Method: "PUT", Path: at + "/{key}", Tag: tag, Summary: "Keep a text under a key", Query: api.ByName(), In: memoryBody{}, Out: skill.Memory{}, Handle: putMemory},
-		{Method: "DELETE", Path: at + "/{key}", Tag: tag, Summary: "Forget what is under a key", Query: api.ByName(), Out: skill.Memory{}, Handle: dropMemory},
-		{Method: "GET", Path: inbox, Tag: tag, Summary: "List the messages that wait for an agent, oldest first", Out: []skill.Message{},
-			Query: append(api.ByName(), api.Param{Name: "limit", Doc: "at most so many; 100 unless given"}), Handle: listMessages},
-		{Method: "POST", Path: inbox, Tag: tag, Summary: "Send a message to an agent, which takes it when it runs next", Query: api.ByName(), In: messageBody{}, Out: skill.Message{}, Status: 201, Handle: sendMessage},
-		{Method: "POST", Path: inbox + "/take", Tag: tag, Summary: "Take messages out of an inbox", Query: api.ByName(), In: takeBody{}, Out: takenMessages{}, Handle: takeMessages},
+		{Method: "GET", Path: at, Tag: tag, Summary: "List what an agent keeps; with q, what fits its words best first",
+			Out: []recalled{},
+			Query: append(api.ByName(), api.Param{Name: "q", Doc: "words to look for, in keys and texts"},
+				api.Param{Name: "limit", Doc: "at most so many; 100 with q"}), Handle: listMemories},
+		{Method: "GET", Path: at + "/{key}", Tag: tag, Summary: "Read what an agent keeps under a key", Query: api.ByName(),
+			Out: skill.Memory{}, Handle: readMemory},
+		{Method: "PUT", Path: at + "/{key}", Tag: tag, Summary: "Keep a text under a key", Query: api.ByName(),
+			In: memoryBody{}, Out: skill.Memory{}, Handle: putMemory},
+		{Method: "DELETE", Path: at + "/{key}", Tag: tag, Summary: "Forget what is under a key", Query: api.ByName(),
+			Out: skill.Memory{}, Handle: dropMemory},
+		{Method: "GET", Path: inbox, Tag: tag, Summary: "List the messages that wait for an agent, oldest first",
+			Out:    []skill.Message{},
+			Query:  append(api.ByName(), api.Param{Name: "limit", Doc: "at most so many; 100 unless given"}),
+			Handle: listMessages},
+		{Method: "POST", Path: inbox, Tag: tag, Summary: "Send a message to an agent, which takes it when it runs next",
+			Query: api.ByName(), In: messageBody{}, Out: skill.Message{}, Status: 201, Handle: sendMessage},
+		{Method: "POST", Path: inbox + "/take", Tag: tag, Summary: "Take messages out of an inbox", Query: api.ByName(),
+			In: takeBody{}, Out: takenMessages{}, Handle: takeMessages},
 	}
 }
 
@@ -173,7 +182,8 @@ func putMemory(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	row, err := api.Do[skill.Memory](rc, skill.KindMemoryPut, a.Company, skill.PutMemory{Agent: a.ID, Key: rc.Path("key"), Value: in.Value})
+	row, err := api.Do[skill.Memory](rc, skill.KindMemoryPut, a.Company, skill.PutMemory{Agent: a.ID, Key: rc.Path("key"),
+		Value: in.Value})
 	return api.OK(row), err
 }
 
@@ -182,7 +192,8 @@ func dropMemory(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	row, err := api.Do[skill.Memory](rc, skill.KindMemoryDelete, a.Company, skill.DropMemory{Agent: a.ID, Key: rc.Path("key")})
+	row, err := api.Do[skill.Memory](rc, skill.KindMemoryDelete, a.Company,
+		skill.DropMemory{Agent: a.ID, Key: rc.Path("key")})
 	return api.OK(row), err
 }
 
@@ -226,6 +237,7 @@ func takeMessages(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	out, err := api.Do[map[string]int64](rc, skill.KindMessageTake, a.Company, skill.TakeMessages{Agent: a.ID, IDs: in.IDs})
+	out, err := api.Do[map[string]int64](rc, skill.KindMessageTake, a.Company, skill.TakeMessages{Agent: a.ID,
+		IDs: in.IDs})
 	return api.OK(takenMessages{out["taken"]}), err
 }

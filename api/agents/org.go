@@ -14,33 +14,37 @@ import (
 
 func OrgRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/org", Tag: "companies", Summary: "Read the org chart", Out: []people.OrgNode{}, Handle: func(rc *api.Request) (r api.Response, err error) {
-			err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-				r = api.OK(people.Org(tx, row.ID))
-				return nil
-			})
-			return r, err
-		}},
-		{Method: "GET", Path: "/api/companies/{companyId}/org.svg", Tag: "companies", Summary: "Draw the org chart", Media: []string{"image/svg+xml"}, Handle: func(rc *api.Request) (r api.Response, err error) {
-			err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-				r = api.Raw("image/svg+xml; charset=utf-8", drawOrg(row.Name, people.Org(tx, row.ID)))
-				return nil
-			})
-			return r, err
-		}},
-		{Method: "GET", Path: "/api/companies/{companyId}/org.png", Tag: "companies", Summary: "Draw the org chart as an image", Media: []string{"image/png"}, Handle: func(rc *api.Request) (r api.Response, err error) {
-			var title string
-			var roots []*people.OrgNode
-			err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-				title, roots = row.Name, people.Org(tx, row.ID)
-				return nil
-			})
-			if err != nil {
+		{Method: "GET", Path: "/api/companies/{companyId}/org", Tag: "companies", Summary: "Read the org chart",
+			Out: []people.OrgNode{}, Handle: func(rc *api.Request) (r api.Response, err error) {
+				err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
+					r = api.OK(people.Org(tx, row.ID))
+					return nil
+				})
 				return r, err
-			}
-			image, err := chart.PaintOrg(title, roots)
-			return api.Raw("image/png", image), err
-		}},
+			}},
+		{Method: "GET", Path: "/api/companies/{companyId}/org.svg", Tag: "companies", Summary: "Draw the org chart",
+			Media: []string{"image/svg+xml"}, Handle: func(rc *api.Request) (r api.Response, err error) {
+				err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
+					r = api.Raw("image/svg+xml; charset=utf-8", drawOrg(row.Name, people.Org(tx, row.ID)))
+					return nil
+				})
+				return r, err
+			}},
+		{Method: "GET", Path: "/api/companies/{companyId}/org.png", Tag: "companies",
+			Summary: "Draw the org chart as an image", Media: []string{"image/png"},
+			Handle: func(rc *api.Request) (r api.Response, err error) {
+				var title string
+				var roots []*people.OrgNode
+				err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
+					title, roots = row.Name, people.Org(tx, row.ID)
+					return nil
+				})
+				if err != nil {
+					return r, err
+				}
+				image, err := chart.PaintOrg(title, roots)
+				return api.Raw("image/png", image), err
+			}},
 	}
 }
 

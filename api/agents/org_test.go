@@ -30,8 +30,10 @@ func chartOf(n, each int) (roots []*people.OrgNode) {
 
 func TestThePaintedOrgChartIsTheSameAndBounded(t *testing.T) {
 	for name, roots := range map[string][]*people.OrgNode{
-		"nobody": nil, "one": chartOf(1, 1), "team": chartOf(9, 3), "wide": chartOf(2000, 1999), "deep": chartOf(1000, 1), "large": chartOf(2000, 4),
-		"odd names": {{Name: strings.Repeat("Ж", 300), Role: "\x00\xff"}, {Name: ""}, {Name: "日本\n語", Role: strings.Repeat("W", 200), Status: entity.AgentPaused}},
+		"nobody": nil, "one": chartOf(1, 1), "team": chartOf(9, 3), "wide": chartOf(2000, 1999), "deep": chartOf(1000, 1),
+		"large": chartOf(2000, 4),
+		"odd names": {{Name: strings.Repeat("Ж", 300), Role: "\x00\xff"}, {Name: ""},
+			{Name: "日本\n語", Role: strings.Repeat("W", 200), Status: entity.AgentPaused}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := chart.PaintOrg("Acme & Söhne", roots)

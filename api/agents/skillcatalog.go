@@ -38,10 +38,13 @@ type catalogSkill struct {
 
 func catalogRow(b skills.Skill, version string) catalogSkill {
 	sum := sha256.Sum256([]byte(b.Markdown))
-	return catalogSkill{ID: "selvage:bundled:core:" + b.Name, Key: api.BundledKey + b.Name, Kind: "bundled", Category: "core", Slug: b.Name, Name: b.Name,
-		Description: b.Description, Path: "bundled/" + b.Name, Entrypoint: skill.SkillFile, TrustLevel: "markdown_only", Compatibility: "compatible",
+	return catalogSkill{ID: "selvage:bundled:core:" + b.Name, Key: api.BundledKey + b.Name, Kind: "bundled",
+		Category: "core", Slug: b.Name, Name: b.Name,
+		Description: b.Description, Path: "bundled/" + b.Name, Entrypoint: skill.SkillFile, TrustLevel: "markdown_only",
+		Compatibility:  "compatible",
 		DefaultInstall: true, Roles: b.Roles, Requires: []string{}, Tags: b.Tags,
-		Files:       []api.CatalogFile{{Path: skill.SkillFile, Kind: "skill", Size: len(b.Markdown), SHA256: hex.EncodeToString(sum[:])}},
+		Files: []api.CatalogFile{{Path: skill.SkillFile, Kind: "skill", Size: len(b.Markdown),
+			SHA256: hex.EncodeToString(sum[:])}},
 		ContentHash: "sha256:" + hex.EncodeToString(sum[:]), PackageName: "selvage", PackageVersion: version}
 }
 
@@ -74,5 +77,6 @@ func readCatalogFile(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.OK(fileRow(bundledIn(entity.Company{CreatedAt: core.TimeOf(time.Time{})}, b), skill.SkillFile, b.Markdown)), nil
+	return api.OK(fileRow(bundledIn(entity.Company{CreatedAt: core.TimeOf(time.Time{})}, b), skill.SkillFile,
+		b.Markdown)), nil
 }

@@ -53,32 +53,46 @@ func SkillReviewRoutes() []api.Route {
 	const tag, one = "skills", "/api/companies/{companyId}/skills/{skillId}"
 	comment, input, test := one+"/comments", one+"/test-inputs", one+"/test-runs"
 	return []api.Route{
-		{Method: "GET", Path: comment, Tag: tag, Summary: "List what was said about a skill", Out: []skill.SkillComment{}, Handle: ofOwnSkill(skill.SkillCommentsOf)},
-		{Method: "POST", Path: comment, Tag: tag, Summary: "Say something about a skill", In: skillCommentBody{}, Out: skill.SkillComment{}, Status: 201, Handle: newSkillComment},
-		{Method: "PATCH", Path: comment + "/{commentId}", Tag: tag, Summary: "Change one's comment on a skill", In: skillCommentPatch{}, Out: skill.SkillComment{}, Handle: patchSkillComment},
-		{Method: "DELETE", Path: comment + "/{commentId}", Tag: tag, Summary: "Delete a comment on a skill", Out: skill.SkillComment{}, Handle: func(rc *api.Request) (api.Response, error) {
-			return onSkill[skill.SkillComment](rc, skill.KindSkillCommentUpdate, func(id string) any {
-				return skill.SaySkill{ID: api.PathID(rc, "commentId"), Skill: id, Delete: true}
-			})
-		}},
-		{Method: "POST", Path: one + "/audit", Tag: tag, Summary: "Look through the files of a skill for what should not be there", Out: skillAudit{}, Handle: auditSkill},
-		{Method: "GET", Path: input, Tag: tag, Summary: "List the texts that a skill is tried on", Out: []skill.SkillTestInput{}, Handle: ofOwnSkill(skill.SkillInputsOf)},
-		{Method: "POST", Path: input, Tag: tag, Summary: "Keep a text to try a skill on", In: skillInputBody{}, Out: skill.SkillTestInput{}, Status: 201, Handle: newSkillInput},
-		{Method: "PATCH", Path: input + "/{inputId}", Tag: tag, Summary: "Change a text that a skill is tried on", In: skillInputPatch{}, Out: skill.SkillTestInput{}, Handle: patchSkillInput},
-		{Method: "DELETE", Path: input + "/{inputId}", Tag: tag, Summary: "Delete a text that a skill is tried on", Out: skill.SkillTestInput{}, Handle: func(rc *api.Request) (api.Response, error) {
-			return onSkill[skill.SkillTestInput](rc, skill.KindSkillTestInput, func(id string) any {
-				return skill.SaveSkillInput{ID: api.PathID(rc, "inputId"), Skill: id, Delete: true}
-			})
-		}},
-		{Method: "GET", Path: test, Tag: tag, Summary: "List the tries of a skill, the latest first", Out: []api.SkillTestRow{}, Query: []api.Param{{Name: "inputId"}}, Handle: listSkillTests},
-		{Method: "POST", Path: test, Tag: tag, Summary: "Have an agent try a skill, in an issue of its own", In: skillTestBody{}, Out: api.SkillTestRow{}, Status: 201, Handle: startSkillTest},
-		{Method: "GET", Path: test + "/{runId}", Tag: tag, Summary: "Read a try of a skill", Out: api.SkillTestRow{}, Handle: func(rc *api.Request) (api.Response, error) { return skillTestAt(rc, api.PathID(rc, "runId")) }},
-		{Method: "POST", Path: test + "/{runId}/cancel", Tag: tag, Summary: "Cancel a try of a skill", Out: api.SkillTestRow{}, Handle: cancelSkillTest},
-		{Method: "DELETE", Path: test + "/{runId}", Tag: tag, Summary: "Take a try of a skill off the list", Out: skill.SkillTest{}, Handle: func(rc *api.Request) (api.Response, error) {
-			return onSkill[skill.SkillTest](rc, skill.KindSkillTestForget, func(id string) any {
-				return skill.ForgetSkillTest{ID: api.PathID(rc, "runId"), Skill: id}
-			})
-		}},
+		{Method: "GET", Path: comment, Tag: tag, Summary: "List what was said about a skill", Out: []skill.SkillComment{},
+			Handle: ofOwnSkill(skill.SkillCommentsOf)},
+		{Method: "POST", Path: comment, Tag: tag, Summary: "Say something about a skill", In: skillCommentBody{},
+			Out: skill.SkillComment{}, Status: 201, Handle: newSkillComment},
+		{Method: "PATCH", Path: comment + "/{commentId}", Tag: tag, Summary: "Change one's comment on a skill",
+			In: skillCommentPatch{}, Out: skill.SkillComment{}, Handle: patchSkillComment},
+		{Method: "DELETE", Path: comment + "/{commentId}", Tag: tag, Summary: "Delete a comment on a skill",
+			Out: skill.SkillComment{}, Handle: func(rc *api.Request) (api.Response, error) {
+				return onSkill[skill.SkillComment](rc, skill.KindSkillCommentUpdate, func(id string) any {
+					return skill.SaySkill{ID: api.PathID(rc, "commentId"), Skill: id, Delete: true}
+				})
+			}},
+		{Method: "POST", Path: one + "/audit", Tag: tag,
+			Summary: "Look through the files of a skill for what should not be there", Out: skillAudit{}, Handle: auditSkill},
+		{Method: "GET", Path: input, Tag: tag, Summary: "List the texts that a skill is tried on",
+			Out: []skill.SkillTestInput{}, Handle: ofOwnSkill(skill.SkillInputsOf)},
+		{Method: "POST", Path: input, Tag: tag, Summary: "Keep a text to try a skill on", In: skillInputBody{},
+			Out: skill.SkillTestInput{}, Status: 201, Handle: newSkillInput},
+		{Method: "PATCH", Path: input + "/{inputId}", Tag: tag, Summary: "Change a text that a skill is tried on",
+			In: skillInputPatch{}, Out: skill.SkillTestInput{}, Handle: patchSkillInput},
+		{Method: "DELETE", Path: input + "/{inputId}", Tag: tag, Summary: "Delete a text that a skill is tried on",
+			Out: skill.SkillTestInput{}, Handle: func(rc *api.Request) (api.Response, error) {
+				return onSkill[skill.SkillTestInput](rc, skill.KindSkillTestInput, func(id string) any {
+					return skill.SaveSkillInput{ID: api.PathID(rc, "inputId"), Skill: id, Delete: true}
+				})
+			}},
+		{Method: "GET", Path: test, Tag: tag, Summary: "List the tries of a skill, the latest first",
+			Out: []api.SkillTestRow{}, Query: []api.Param{{Name: "inputId"}}, Handle: listSkillTests},
+		{Method: "POST", Path: test, Tag: tag, Summary: "Have an agent try a skill, in an issue of its own",
+			In: skillTestBody{}, Out: api.SkillTestRow{}, Status: 201, Handle: startSkillTest},
+		{Method: "GET", Path: test + "/{runId}", Tag: tag, Summary: "Read a try of a skill", Out: api.SkillTestRow{},
+			Handle: func(rc *api.Request) (api.Response, error) { return skillTestAt(rc, api.PathID(rc, "runId")) }},
+		{Method: "POST", Path: test + "/{runId}/cancel", Tag: tag, Summary: "Cancel a try of a skill",
+			Out: api.SkillTestRow{}, Handle: cancelSkillTest},
+		{Method: "DELETE", Path: test + "/{runId}", Tag: tag, Summary: "Take a try of a skill off the list",
+			Out: skill.SkillTest{}, Handle: func(rc *api.Request) (api.Response, error) {
+				return onSkill[skill.SkillTest](rc, skill.KindSkillTestForget, func(id string) any {
+					return skill.ForgetSkillTest{ID: api.PathID(rc, "runId"), Skill: id}
+				})
+			}},
 	}
 }
 
@@ -154,7 +168,8 @@ func patchSkillInput(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	v, err := api.Do[skill.SkillTestInput](rc, skill.KindSkillTestInput, row.Company, skill.SaveSkillInput{ID: id, Skill: row.ID, Name: in.Name, Content: in.Content})
+	v, err := api.Do[skill.SkillTestInput](rc, skill.KindSkillTestInput, row.Company,
+		skill.SaveSkillInput{ID: id, Skill: row.ID, Name: in.Name, Content: in.Content})
 	return api.OK(v), err
 }
 
@@ -200,7 +215,8 @@ func startSkillTest(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	t, err := api.Do[skill.SkillTest](rc, skill.KindSkillTestStart, row.Company, skill.StartSkillTest{ID: api.NewID(), Skill: row.ID, Agent: strings.ToLower(in.Agent), Issue: api.NewID(),
+	t, err := api.Do[skill.SkillTest](rc, skill.KindSkillTestStart, row.Company, skill.StartSkillTest{ID: api.NewID(),
+		Skill: row.ID, Agent: strings.ToLower(in.Agent), Issue: api.NewID(),
 		Input: api.BodyID(in.Input), Content: in.Content.Or(""), Version: api.BodyID(in.Version)})
 	if err != nil {
 		return api.Response{}, err
@@ -228,7 +244,8 @@ func cancelSkillTest(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if !over {
-		if _, err := rc.Submit(company.KindIssueUpdate, row.Company, company.UpdateIssue{Issue: issue, Status: entity.IssueCancelled}); err != nil {
+		if _, err := rc.Submit(company.KindIssueUpdate, row.Company, company.UpdateIssue{Issue: issue,
+			Status: entity.IssueCancelled}); err != nil {
 			return api.Response{}, err
 		}
 	}
@@ -251,7 +268,8 @@ func auditSkill(rc *api.Request) (api.Response, error) {
 				files[f.Path], _ = skill.SkillText(tx, row.Skill, f.Path)
 			}
 		}
-		out = skillAudit{Skill: row.ID, Installed: skill.HashOfFiles(files), Origin: core.NullText(row.Origin.Hash), Codes: []string{}, ScannedAt: core.TimeOf(rc.Now()), Version: skill.SkillAuditVersion}
+		out = skillAudit{Skill: row.ID, Installed: skill.HashOfFiles(files), Origin: core.NullText(row.Origin.Hash),
+			Codes: []string{}, ScannedAt: core.TimeOf(rc.Now()), Version: skill.SkillAuditVersion}
 		out.Verdict, out.Findings = skill.AuditSkill(files)
 		for _, f := range out.Findings {
 			if !slices.Contains(out.Codes, f.Code) {
@@ -264,11 +282,13 @@ func auditSkill(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	details, err := json.Marshal(map[string]any{"verdict": out.Verdict, "codes": out.Codes, "installedHash": out.Installed, "scanVersion": out.Version, "actorId": rc.Actor.ID})
+	details, err := json.Marshal(map[string]any{"verdict": out.Verdict, "codes": out.Codes, "installedHash": out.Installed,
+		"scanVersion": out.Version, "actorId": rc.Actor.ID})
 	if err != nil {
 		return api.Response{}, err
 	}
 	rc.OfNode("skills")
-	_, err = rc.Submit(company.KindActivityNote, of, company.Note{Action: "company.skill_audited", EntityType: "company_skill", EntityID: out.Skill, Details: details})
+	_, err = rc.Submit(company.KindActivityNote, of, company.Note{Action: "company.skill_audited",
+		EntityType: "company_skill", EntityID: out.Skill, Details: details})
 	return api.OK(out), err
 }

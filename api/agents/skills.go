@@ -162,20 +162,33 @@ type categoryCount struct {
 func SkillRoutes() []api.Route {
 	const tag, all, one = "skills", "/api/companies/{companyId}/skills", "/api/companies/{companyId}/skills/{skillId}"
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List the skills that agents of a company can have", Out: []skillInList{}, Handle: listSkills},
-		{Method: "POST", Path: all, Tag: tag, Summary: "Create a skill", In: newSkill{}, Out: skillDetail{}, Status: 201, Handle: createSkill},
-		{Method: "GET", Path: all + "/categories", Tag: tag, Summary: "List the categories of a company's skills", Out: []categoryCount{}, Handle: skillCategories},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List the skills that agents of a company can have",
+			Out: []skillInList{}, Handle: listSkills},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Create a skill", In: newSkill{}, Out: skillDetail{}, Status: 201,
+			Handle: createSkill},
+		{Method: "GET", Path: all + "/categories", Tag: tag, Summary: "List the categories of a company's skills",
+			Out: []categoryCount{}, Handle: skillCategories},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read a skill by ID or slug", Out: skillDetail{}, Handle: readSkill},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a skill", In: patchSkill{}, Out: skillDetail{}, Handle: updateSkill},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a skill", In: patchSkill{}, Out: skillDetail{},
+			Handle: updateSkill},
 		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a skill", Out: skillDetail{}, Handle: deleteSkill},
-		{Method: "GET", Path: one + "/files", Tag: tag, Summary: "Read a file of a skill", Query: []api.Param{{Name: "path", Doc: "the file, SKILL.md unless given"}}, Out: skillFileRow{}, Handle: readSkillFile},
-		{Method: "PATCH", Path: one + "/files", Tag: tag, Summary: "Write a file of a skill", In: skillFileBody{}, Out: skillFileRow{}, Handle: writeSkillFile},
-		{Method: "DELETE", Path: one + "/files", Tag: tag, Summary: "Remove a file or folder of a skill", In: skillFileDelete{}, Out: skillDetail{}, Handle: removeSkillFile},
-		{Method: "GET", Path: "/api/agents/{id}/skills", Tag: tag, Summary: "List the skills that an agent is to have", Query: api.ByName(), Out: agentSkillSet{}, Handle: readAgentSkills},
-		{Method: "POST", Path: "/api/agents/{id}/skills/sync", Tag: tag, Summary: "Say which skills an agent is to have", Query: api.ByName(), In: syncSkillsBody{}, Out: agentSkillSet{}, Handle: syncAgentSkills},
-		{Method: "GET", Path: "/api/skills/catalog", Tag: tag, Summary: "List the skills that come with the program, with their files", Out: []catalogSkill{}, Handle: listCatalog},
-		{Method: "GET", Path: "/api/skills/catalog/{catalogId}", Tag: tag, Summary: "Read a skill of the catalog", Out: catalogSkill{}, Handle: readCatalog},
-		{Method: "GET", Path: "/api/skills/catalog/{catalogId}/files", Tag: tag, Summary: "Read the text of a skill of the catalog", Out: skillFileRow{}, Handle: readCatalogFile},
+		{Method: "GET", Path: one + "/files", Tag: tag, Summary: "Read a file of a skill",
+			Query: []api.Param{{Name: "path", Doc: "the file, SKILL.md unless given"}}, Out: skillFileRow{},
+			Handle: readSkillFile},
+		{Method: "PATCH", Path: one + "/files", Tag: tag, Summary: "Write a file of a skill", In: skillFileBody{},
+			Out: skillFileRow{}, Handle: writeSkillFile},
+		{Method: "DELETE", Path: one + "/files", Tag: tag, Summary: "Remove a file or folder of a skill",
+			In: skillFileDelete{}, Out: skillDetail{}, Handle: removeSkillFile},
+		{Method: "GET", Path: "/api/agents/{id}/skills", Tag: tag, Summary: "List the skills that an agent is to have",
+			Query: api.ByName(), Out: agentSkillSet{}, Handle: readAgentSkills},
+		{Method: "POST", Path: "/api/agents/{id}/skills/sync", Tag: tag, Summary: "Say which skills an agent is to have",
+			Query: api.ByName(), In: syncSkillsBody{}, Out: agentSkillSet{}, Handle: syncAgentSkills},
+		{Method: "GET", Path: "/api/skills/catalog", Tag: tag,
+			Summary: "List the skills that come with the program, with their files", Out: []catalogSkill{}, Handle: listCatalog},
+		{Method: "GET", Path: "/api/skills/catalog/{catalogId}", Tag: tag, Summary: "Read a skill of the catalog",
+			Out: catalogSkill{}, Handle: readCatalog},
+		{Method: "GET", Path: "/api/skills/catalog/{catalogId}/files", Tag: tag,
+			Summary: "Read the text of a skill of the catalog", Out: skillFileRow{}, Handle: readCatalogFile},
 	}
 }
 
@@ -186,15 +199,19 @@ var bundledIDs = uuid.MustParse("6f0a6d56-7a0e-4f0c-9c39-2a9f3f1f7c11")
 // and the name.
 func bundledIn(of entity.Company, b skills.Skill) skillRow {
 	folder := uuid.NewSHA1(bundledIDs, []byte(of.ID)).String()
-	return skillRow{Skill: skill.Skill{ID: uuid.NewSHA1(bundledIDs, []byte(string(of.ID)+"/"+b.Name)).String(), Company: of.ID, Slug: b.Name, Name: b.Name,
-		Description: core.NullText(b.Description), Categories: []string{}, Scope: "company", Files: []skill.SkillPath{{Path: skill.SkillFile, Kind: "skill"}},
+	return skillRow{Skill: skill.Skill{ID: uuid.NewSHA1(bundledIDs, []byte(string(of.ID)+"/"+b.Name)).String(),
+		Company: of.ID, Slug: b.Name, Name: b.Name,
+		Description: core.NullText(b.Description), Categories: []string{}, Scope: "company",
+		Files:     []skill.SkillPath{{Path: skill.SkillFile, Kind: "skill"}},
 		CreatedAt: of.CreatedAt, UpdatedAt: of.CreatedAt},
-		Folder: &folder, FolderPath: new(bundledFolder), Key: api.BundledKey + b.Name, SourceType: "local_path", SourceLocator: "bundled/" + b.Name,
-		TrustLevel: "markdown_only", Compatibility: "compatible", Installs: 1, bundledContent: b.Markdown}
+		Folder: &folder, FolderPath: new(bundledFolder), Key: api.BundledKey + b.Name, SourceType: "local_path",
+		SourceLocator: "bundled/" + b.Name,
+		TrustLevel:    "markdown_only", Compatibility: "compatible", Installs: 1, bundledContent: b.Markdown}
 }
 
 func showSkill(s skill.Skill) skillRow {
-	row := skillRow{Skill: s, Key: s.Key(), SourceType: "local_path", SourceLocator: "skills/" + string(s.Company) + "/" + s.Slug, TrustLevel: "markdown_only",
+	row := skillRow{Skill: s, Key: s.Key(), SourceType: "local_path", SourceLocator: "skills/" + string(s.Company) + "/" +
+		s.Slug, TrustLevel: "markdown_only",
 		Compatibility: "compatible", Installs: 1, VersionOrNull: &s.Version}
 	if o := s.Origin; o.Locator != "" {
 		row.SourceType, row.SourceLocator = o.Type, o.Locator
@@ -234,7 +251,8 @@ func (r skillRow) detail(tx *ledger.Tx) skillDetail {
 	if !r.bundled() {
 		r.Stars = skill.StarsOfSkill(tx, r.Skill)
 	}
-	d := skillDetail{skillInList: r.inList(users), Markdown: r.bundledContent, Metadata: skillMetadata{r.Key, "paperclip_bundled"}, UsedBy: users}
+	d := skillDetail{skillInList: r.inList(users), Markdown: r.bundledContent, Metadata: skillMetadata{r.Key,
+		"paperclip_bundled"}, UsedBy: users}
 	if !r.bundled() {
 		d.Markdown, _ = skill.SkillText(tx, r.Skill, skill.SkillFile)
 		d.Metadata.SourceKind = "managed_local"
@@ -293,7 +311,8 @@ func skillCategories(rc *api.Request) (api.Response, error) {
 	err := api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		for _, s := range skill.SkillsOf(tx, of.ID) {
 			for _, name := range s.Categories {
-				i, found := slices.BinarySearchFunc(out, name, func(c categoryCount, n string) int { return strings.Compare(c.Slug, n) })
+				i, found := slices.BinarySearchFunc(out, name,
+					func(c categoryCount, n string) int { return strings.Compare(c.Slug, n) })
 				if !found {
 					out = slices.Insert(out, i, categoryCount{Slug: name})
 				}
@@ -306,7 +325,8 @@ func skillCategories(rc *api.Request) (api.Response, error) {
 }
 
 func (in skillLooks) into(p *skill.SaveSkill) {
-	p.IconURL, p.Color, p.Tagline, p.Author, p.Homepage = api.TextOf(in.IconURL), api.TextOf(in.Color), api.TextOf(in.Tagline), api.TextOf(in.Author), api.TextOf(in.Homepage)
+	p.IconURL, p.Color, p.Tagline, p.Author, p.Homepage = api.TextOf(in.IconURL), api.TextOf(in.Color),
+		api.TextOf(in.Tagline), api.TextOf(in.Author), api.TextOf(in.Homepage)
 	p.Categories, p.Scope = in.Categories, api.Given[string](in.Scope)
 }
 
@@ -329,12 +349,14 @@ func createSkill(rc *api.Request) (api.Response, error) {
 		description = d
 	}
 	if strings.TrimSpace(text) == "" {
-		text = "---\nname: " + slug + "\ndescription: " + strings.Join(strings.Fields(description), " ") + "\n---\n# " + strings.Join(strings.Fields(in.Name), " ") + "\n"
+		text = "---\nname: " + slug + "\ndescription: " + strings.Join(strings.Fields(description), " ") + "\n---\n# " +
+			strings.Join(strings.Fields(in.Name), " ") + "\n"
 	}
 	if _, taken := skills.Find(slug); taken {
 		return api.Response{}, api.Conflict("Skill already exists: "+slug, nil)
 	}
-	p := skill.SaveSkill{ID: id, Version: api.NewID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text}
+	p := skill.SaveSkill{ID: id, Version: api.NewID(), Slug: &slug, Name: &name, Description: &description,
+		Markdown: &text}
 	in.skillLooks.into(&p)
 	if !api.IsUUID(api.CompanyID(rc)) {
 		return api.Response{}, api.NotFound("Company not found")
@@ -386,7 +408,8 @@ func updateSkill(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := skill.SaveSkill{ID: row.ID, Version: api.NewID(), Name: in.Name, Description: api.TextOf(in.Description), Markdown: in.Markdown}
+	p := skill.SaveSkill{ID: row.ID, Version: api.NewID(), Name: in.Name, Description: api.TextOf(in.Description),
+		Markdown: in.Markdown}
 	if in.Markdown != nil {
 		name, description := skills.FrontMatter(*in.Markdown)
 		if name != "" && p.Name == nil {
@@ -417,7 +440,8 @@ func deleteSkill(rc *api.Request) (r api.Response, err error) {
 }
 
 func fileRow(row skillRow, path, content string) skillFileRow {
-	f := skillFileRow{Skill: row.ID, Path: path, Kind: skill.KindOfSkillFile(path), Content: content, Editable: !row.bundled()}
+	f := skillFileRow{Skill: row.ID, Path: path, Kind: skill.KindOfSkillFile(path), Content: content,
+		Editable: !row.bundled()}
 	if i := strings.LastIndexByte(path, '.'); i >= 0 {
 		switch path[i:] {
 		case ".md", ".markdown":
@@ -493,15 +517,17 @@ func removeSkillFile(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return doSkill(rc, skill.KindSkillFile, skill.SaveSkillFile{Skill: row.ID, Path: in.Path, Delete: in.Target, Version: api.NewID()})
+	return doSkill(rc, skill.KindSkillFile, skill.SaveSkillFile{Skill: row.ID, Path: in.Path, Delete: in.Target,
+		Version: api.NewID()})
 }
 
 // skillsOf returns the skills of an agent. Command-line adapters receive the texts with
 // each run, and skills that were removed are deleted (ephemeral). The default agent of
 // the sandbox reads them by path. Other adapters receive none.
 func skillsOf(tx *ledger.Tx, a entity.Agent) agentSkillSet {
-	out := agentSkillSet{Adapter: a.AdapterType, Mode: "unsupported", Desired: []string{}, Entries: []desiredSkill{}, Available: []agentSkillInstall{},
-		Warnings: []string{"This adapter does not implement skill sync yet."}}
+	out := agentSkillSet{Adapter: a.AdapterType, Mode: "unsupported", Desired: []string{}, Entries: []desiredSkill{},
+		Available: []agentSkillInstall{},
+		Warnings:  []string{"This adapter does not implement skill sync yet."}}
 	state := "available"
 	switch k, _ := adapter.Find(a.AdapterType); {
 	case k.Tool:
@@ -545,7 +571,8 @@ func syncAgentSkills(rc *api.Request) (api.Response, error) {
 				ref = object.Key
 			}
 			if ref == "" {
-				return api.ValidationError(api.Issue{Code: "invalid_type", Expected: "string", Path: []any{"desiredSkills", i}, Message: "Invalid input: expected a skill's key"})
+				return api.ValidationError(api.Issue{Code: "invalid_type", Expected: "string", Path: []any{"desiredSkills", i},
+					Message: "Invalid input: expected a skill's key"})
 			}
 			row, err := skillIn(tx, of, ref)
 			switch {

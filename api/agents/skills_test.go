@@ -45,17 +45,21 @@ func TestSkillsCommandsWork(t *testing.T) {
 			h := apitest.NewTeam(t)
 			server := httptest.NewServer(h)
 			defer server.Close()
-			h.Call("PATCH", "/api/agents/"+h.Worker+"/permissions", `{"canCreateAgents":true,"canAssignTasks":true}`).Want(t, 200, "")
-			issue := h.Call("POST", "/api/companies/"+string(h.Company)+"/issues", `{"title":"Flange","status":"todo","assigneeAgentId":"`+h.Worker+`"}`).Want(t, 201, "").Field(t, "id")
+			h.Call("PATCH", "/api/agents/"+h.Worker+"/permissions", `{"canCreateAgents":true,"canAssignTasks":true}`).
+				Want(t, 200, "")
+			issue := h.Call("POST", "/api/companies/"+string(h.Company)+"/issues",
+				`{"title":"Flange","status":"todo","assigneeAgentId":"`+h.Worker+`"}`).Want(t, 201, "").Field(t, "id")
 			run := h.Running(h.Company, h.Worker)
 			script := shellOf(s.Markdown)
 			if script == "" {
 				t.Fatal("it has no commands")
 			}
 			cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", "set -x\n"+script)
-			cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + t.TempDir(), "PAPERCLIP_API_URL=" + server.URL, "PAPERCLIP_COMPANY_ID=" + string(h.Company)}
+			cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + t.TempDir(), "PAPERCLIP_API_URL=" + server.URL,
+				"PAPERCLIP_COMPANY_ID=" + string(h.Company)}
 			if s.Name != "paperclip-board" {
-				cmd.Env = append(cmd.Env, "PAPERCLIP_API_KEY="+h.Token, "PAPERCLIP_AGENT_ID="+h.Worker, "PAPERCLIP_RUN_ID="+run, "PAPERCLIP_TASK_ID="+issue)
+				cmd.Env = append(cmd.Env, "PAPERCLIP_API_KEY="+h.Token, "PAPERCLIP_AGENT_ID="+h.Worker, "PAPERCLIP_RUN_ID="+run,
+					"PAPERCLIP_TASK_ID="+issue)
 			}
 			cmd.Dir, cmd.WaitDelay = t.TempDir(), 5*time.Second
 			out, err := cmd.CombinedOutput()
@@ -118,7 +122,8 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 				Key string `json:"key"`
 			} `json:"fields"`
 		}
-		if err := json.Unmarshal(h.Call("GET", "/api/adapters/"+a.Type+"/config-schema", "").Want(t, 200, "").Body, &schema); err != nil {
+		if err := json.Unmarshal(h.Call("GET", "/api/adapters/"+a.Type+"/config-schema", "").Want(t, 200, "").Body,
+			&schema); err != nil {
 			t.Fatal(err)
 		}
 		page := string(h.Call("GET", "/api/llms/agent-configuration/"+a.Type+".txt", "").Want(t, 200, "").Body)

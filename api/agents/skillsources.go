@@ -121,9 +121,14 @@ var skillFolders = []string{"skills", ".claude/skills", ".agents/skills", ".code
 func SkillSourceRoutes() []api.Route {
 	const tag, all = "skills", "/api/companies/{companyId}/skills"
 	return []api.Route{
-		{Method: "POST", Path: all + "/import", Once: true, Tag: tag, Summary: "Bring skills from a repository on GitHub", In: skillImportBody{}, Out: skillsImported{}, Status: 201, Handle: importSkills},
-		{Method: "POST", Path: all + "/scan-projects", Tag: tag, Summary: "Bring the skills that lie in the folders of projects on this node", Who: api.Admin, In: skillScanBody{}, Out: skillScan{}, Handle: scanProjects},
-		{Method: "POST", Path: all + "/browse-project", Tag: tag, Summary: "List a folder of a project's workspace on this node", Who: api.Admin, In: skillBrowseBody{}, Out: browsed{}, Handle: browseProject},
+		{Method: "POST", Path: all + "/import", Once: true, Tag: tag, Summary: "Bring skills from a repository on GitHub",
+			In: skillImportBody{}, Out: skillsImported{}, Status: 201, Handle: importSkills},
+		{Method: "POST", Path: all + "/scan-projects", Tag: tag,
+			Summary: "Bring the skills that lie in the folders of projects on this node", Who: api.Admin, In: skillScanBody{},
+			Out: skillScan{}, Handle: scanProjects},
+		{Method: "POST", Path: all + "/browse-project", Tag: tag,
+			Summary: "List a folder of a project's workspace on this node", Who: api.Admin, In: skillBrowseBody{},
+			Out: browsed{}, Handle: browseProject},
 	}
 }
 
@@ -162,7 +167,8 @@ func foundIn(folder string, files map[string]string) foundSkill {
 // it deletes the skill again.
 func (f foundSkill) take(rc *api.Request, origin skill.SkillOrigin) (skillDetail, error) {
 	text := f.files[skill.SkillFile]
-	p := skill.SaveSkill{ID: api.NewID(), Version: api.NewID(), Slug: &f.slug, Name: &f.name, Description: &f.about, Markdown: &text, Origin: origin}
+	p := skill.SaveSkill{ID: api.NewID(), Version: api.NewID(), Slug: &f.slug, Name: &f.name, Description: &f.about,
+		Markdown: &text, Origin: origin}
 	if _, err := rc.Submit(skill.KindSkillCreate, api.CompanyID(rc), p); err != nil {
 		return skillDetail{}, err
 	}
@@ -248,11 +254,14 @@ func importSkills(rc *api.Request) (api.Response, error) {
 	case n == 0:
 		return api.Response{}, api.Unprocessable("The repository has no "+skill.SkillFile+" there", nil)
 	case n > maxScannedSkills:
-		return api.Response{}, api.Unprocessable(fmt.Sprintf("The repository has more than %d skills; name a folder of it", maxScannedSkills), nil)
+		return api.Response{}, api.Unprocessable(fmt.Sprintf("The repository has more than %d skills; name a folder of it",
+			maxScannedSkills), nil)
 	}
 	out := skillsImported{Imported: []skillDetail{}, Warnings: []string{}}
 	if !api.PinnedRef.MatchString(r.Ref) {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("The skills come from %s of %s/%s, which may change; name a commit to pin them.", r.Ref, r.Owner, r.Name))
+		out.Warnings = append(out.Warnings,
+			fmt.Sprintf("The skills come from %s of %s/%s, which may change; name a commit to pin them.", r.Ref,
+				r.Owner, r.Name))
 	}
 	names := make([]string, 0, len(folders))
 	for name := range folders {
@@ -273,7 +282,8 @@ func importSkills(rc *api.Request) (api.Response, error) {
 			out.Warnings = append(out.Warnings, base+": a skill of the program has this name")
 			continue
 		}
-		d, err := f.take(rc, skill.SkillOrigin{Type: "github", Locator: "https://github.com/" + path.Join(r.Owner, r.Name, "tree", r.Ref, base), Ref: core.NullText(r.Ref)})
+		d, err := f.take(rc, skill.SkillOrigin{Type: "github", Locator: "https://github.com/" + path.Join(r.Owner, r.Name,
+			"tree", r.Ref, base), Ref: core.NullText(r.Ref)})
 		if refusal, ok := isRefusal(err); ok && refusal.Code == ledger.Conflict {
 			out.Warnings = append(out.Warnings, base+": "+refusal.Message)
 			continue
@@ -297,7 +307,8 @@ func scanProjects(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	out := skillScan{Imported: []skillDetail{}, Updated: []skillDetail{}, Skipped: []scanSkipped{}, Conflicts: []scanConflict{}, Candidates: []scanCandidate{}, Warnings: []string{}}
+	out := skillScan{Imported: []skillDetail{}, Updated: []skillDetail{}, Skipped: []scanSkipped{},
+		Conflicts: []scanConflict{}, Candidates: []scanCandidate{}, Warnings: []string{}}
 	var places []scanned
 	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		for _, p := range entity.ProjectsOf(tx, of.ID) {
@@ -352,7 +363,8 @@ func (out *skillScan) scan(rc *api.Request, in skillScanBody, at scanned, root *
 				continue // no SKILL.md
 			}
 			if out.Discovered++; out.Discovered > maxScannedSkills {
-				out.Warnings = append(out.Warnings, fmt.Sprintf("More than %d skills were found; the rest was left", maxScannedSkills))
+				out.Warnings = append(out.Warnings, fmt.Sprintf("More than %d skills were found; the rest was left",
+					maxScannedSkills))
 				return nil
 			}
 			if err := out.consider(rc, in, at, dir, foundIn(dir, files)); err != nil {
@@ -373,7 +385,8 @@ func (out *skillScan) consider(rc *api.Request, in skillScanBody, at scanned, di
 			}
 		}
 	}
-	c := scanCandidate{Project: at.project.ID, ProjectName: at.project.Name, Workspace: at.space.ID, Name: f.name, Slug: f.slug, About: f.about,
+	c := scanCandidate{Project: at.project.ID, ProjectName: at.project.Name, Workspace: at.space.ID, Name: f.name,
+		Slug: f.slug, About: f.about,
 		Directory: path.Dir(dir), Path: dir, Status: "new"}
 	locator := "workspace:" + at.space.ID + "/" + dir
 	var existing skill.Skill

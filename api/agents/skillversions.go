@@ -83,23 +83,39 @@ func SkillVersionRoutes() []api.Route {
 		}
 	}
 	return []api.Route{
-		{Method: "GET", Path: one + "/versions", Tag: tag, Summary: "List the versions of a skill, newest first", Out: []skill.SkillVersion{}, Handle: listSkillVersions},
-		{Method: "POST", Path: one + "/versions", Tag: tag, Summary: "Keep a skill as it is as a version with a name", In: skillVersionBody{}, Out: shownSkillVersion{}, Handle: newSkillVersion},
-		{Method: "GET", Path: one + "/versions/{versionId}", Tag: tag, Summary: "Read a version of a skill with its files", Out: shownSkillVersion{}, Handle: readSkillVersion},
-		{Method: "GET", Path: one + "/fork-precheck", Tag: tag, Summary: "Tell what a fork of a skill would be called", Out: forkPrecheck{}, Handle: precheckFork},
-		{Method: "POST", Path: one + "/fork", Tag: tag, Summary: "Make a skill of one's own from another", In: skillForkBody{}, Out: skillDetail{}, Handle: forkSkill},
-		{Method: "POST", Path: one + "/reset", Tag: tag, Summary: "Take a skill back to a version, or to what it was forked from", In: skillResetBody{}, Out: skillDetail{}, Handle: resetSkill},
-		{Method: "GET", Path: one + "/update-status", Tag: tag, Summary: "Tell whether what a skill was forked from has changed", Out: updateStatus{}, Handle: skillUpdateStatus},
-		{Method: "POST", Path: one + "/install-update", Tag: tag, Summary: "Take over what has changed in the skill that this one was forked from", Out: skillDetail{}, Handle: installSkillUpdate},
-		{Method: "POST", Path: one + "/rename", Tag: tag, Summary: "Give a skill another name", In: skillRenameBody{}, Out: skillRenamed{}, Handle: renameSkill},
-		{Method: "POST", Path: one + "/star", Tag: tag, Summary: "Star a skill", Who: api.Board, Out: skillDetail{}, Handle: star(true)},
-		{Method: "DELETE", Path: one + "/star", Tag: tag, Summary: "Take one's star from a skill", Who: api.Board, Out: skillDetail{}, Handle: star(false)},
-		{Method: "POST", Path: "/api/companies/{companyId}/skills/install-catalog", Tag: tag, Summary: "Bring a skill of the catalog into a company; the program's own are in every company", In: installCatalogBody{}, Out: skillDetail{}, Handle: installCatalog},
+		{Method: "GET", Path: one + "/versions", Tag: tag, Summary: "List the versions of a skill, newest first",
+			Out: []skill.SkillVersion{}, Handle: listSkillVersions},
+		{Method: "POST", Path: one + "/versions", Tag: tag, Summary: "Keep a skill as it is as a version with a name",
+			In: skillVersionBody{}, Out: shownSkillVersion{}, Handle: newSkillVersion},
+		{Method: "GET", Path: one + "/versions/{versionId}", Tag: tag, Summary: "Read a version of a skill with its files",
+			Out: shownSkillVersion{}, Handle: readSkillVersion},
+		{Method: "GET", Path: one + "/fork-precheck", Tag: tag, Summary: "Tell what a fork of a skill would be called",
+			Out: forkPrecheck{}, Handle: precheckFork},
+		{Method: "POST", Path: one + "/fork", Tag: tag, Summary: "Make a skill of one's own from another",
+			In: skillForkBody{}, Out: skillDetail{}, Handle: forkSkill},
+		{Method: "POST", Path: one + "/reset", Tag: tag,
+			Summary: "Take a skill back to a version, or to what it was forked from", In: skillResetBody{}, Out: skillDetail{},
+			Handle: resetSkill},
+		{Method: "GET", Path: one + "/update-status", Tag: tag,
+			Summary: "Tell whether what a skill was forked from has changed", Out: updateStatus{}, Handle: skillUpdateStatus},
+		{Method: "POST", Path: one + "/install-update", Tag: tag,
+			Summary: "Take over what has changed in the skill that this one was forked from", Out: skillDetail{},
+			Handle: installSkillUpdate},
+		{Method: "POST", Path: one + "/rename", Tag: tag, Summary: "Give a skill another name", In: skillRenameBody{},
+			Out: skillRenamed{}, Handle: renameSkill},
+		{Method: "POST", Path: one + "/star", Tag: tag, Summary: "Star a skill", Who: api.Board, Out: skillDetail{},
+			Handle: star(true)},
+		{Method: "DELETE", Path: one + "/star", Tag: tag, Summary: "Take one's star from a skill", Who: api.Board,
+			Out: skillDetail{}, Handle: star(false)},
+		{Method: "POST", Path: "/api/companies/{companyId}/skills/install-catalog", Tag: tag,
+			Summary: "Bring a skill of the catalog into a company; the program's own are in every company",
+			In:      installCatalogBody{}, Out: skillDetail{}, Handle: installCatalog},
 	}
 }
 
 // viewSkill answers the result of f for the skill that the path names.
-func viewSkill(rc *api.Request, f func(tx *ledger.Tx, of entity.Company, row skillRow) (any, error)) (r api.Response, err error) {
+func viewSkill(rc *api.Request, f func(tx *ledger.Tx, of entity.Company, row skillRow) (any, error)) (r api.Response,
+	err error) {
 	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		row, err := skillIn(tx, of, rc.Path("skillId"))
 		if err != nil {
@@ -184,7 +200,8 @@ func freeSlug(tx *ledger.Tx, of ledger.CompanyID, slug string) string {
 
 func precheckFork(rc *api.Request) (api.Response, error) {
 	return viewSkill(rc, func(tx *ledger.Tx, of entity.Company, row skillRow) (any, error) {
-		out := forkPrecheck{Skill: row.ID, Name: row.Name, Slug: freeSlug(tx, of.ID, row.Slug), Available: true, UsedBy: []skillUser{}, Forks: []string{}}
+		out := forkPrecheck{Skill: row.ID, Name: row.Name, Slug: freeSlug(tx, of.ID, row.Slug), Available: true,
+			UsedBy: []skillUser{}, Forks: []string{}}
 		if users := usersOf(tx, of.ID)[row.Key]; users != nil {
 			out.UsedBy = users
 		}
@@ -217,7 +234,8 @@ func forkSkill(rc *api.Request) (api.Response, error) {
 		case slugTaken(tx, of.ID, slug):
 			return api.Conflict("Skill already exists: "+api.Cut(slug, 200), nil)
 		}
-		p = skill.ForkSkill{ID: api.NewID(), Version: api.NewID(), Source: row.ID, Slug: slug, Name: in.Name.Or(row.Name), About: string(row.Description), Text: row.bundledContent}
+		p = skill.ForkSkill{ID: api.NewID(), Version: api.NewID(), Source: row.ID, Slug: slug, Name: in.Name.Or(row.Name),
+			About: string(row.Description), Text: row.bundledContent}
 		return nil
 	})
 	if err != nil {
@@ -318,7 +336,8 @@ func renameSkill(rc *api.Request) (r api.Response, err error) {
 			return r, api.Conflict("Skill already exists: "+api.Cut(slug, 200), nil)
 		}
 	}
-	s, err := api.Do[skill.Skill](rc, skill.KindSkillRename, api.CompanyID(rc), skill.RenameSkill{Skill: row.ID, Name: in.Name, Slug: in.Slug.Or("")})
+	s, err := api.Do[skill.Skill](rc, skill.KindSkillRename, api.CompanyID(rc), skill.RenameSkill{Skill: row.ID,
+		Name: in.Name, Slug: in.Slug.Or("")})
 	if err != nil {
 		return r, err
 	}
@@ -350,7 +369,8 @@ func installCatalog(rc *api.Request) (api.Response, error) {
 		if slugTaken(tx, of.ID, slug) {
 			return api.Conflict("Skill already exists: "+api.Cut(slug, 200), nil)
 		}
-		p = skill.ForkSkill{ID: api.NewID(), Version: api.NewID(), Source: row.ID, Slug: slug, Name: row.Name, About: string(row.Description), Text: row.bundledContent}
+		p = skill.ForkSkill{ID: api.NewID(), Version: api.NewID(), Source: row.ID, Slug: slug, Name: row.Name,
+			About: string(row.Description), Text: row.bundledContent}
 		return nil
 	})
 	if err != nil || p.ID == "" {

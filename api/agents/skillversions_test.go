@@ -33,7 +33,8 @@ func TestVersionsAndForksOfSkills(t *testing.T) {
 	h.Call("GET", in+"/"+id+"/versions/"+api.NewID(), "").Want(t, 404, "Skill version not found")
 	h.Call("POST", in+"/"+id+"/versions", `{"label":"good"}`).Want(t, 200, `"label":"good"`)
 	h.Call("POST", in+"/"+id+"/reset", `{}`).Want(t, 422, "name a version")
-	h.Call("POST", in+"/"+id+"/reset", `{"versionId":"`+first+`"}`).Want(t, 200, `"markdown":"# one"`).Want(t, 200, `"fileInventory":[{"path":"SKILL.md","kind":"skill"}]`)
+	h.Call("POST", in+"/"+id+"/reset", `{"versionId":"`+first+`"}`).Want(t, 200, `"markdown":"# one"`).
+		Want(t, 200, `"fileInventory":[{"path":"SKILL.md","kind":"skill"}]`)
 	for range 25 { // the oldest versions and their texts are deleted
 		h.Call("POST", in+"/"+id+"/versions", `{}`).Want(t, 200, "")
 	}
@@ -60,13 +61,16 @@ func TestVersionsAndForksOfSkills(t *testing.T) {
 	h.Call("PATCH", in+"/"+own, `{"markdown":"# ours"}`).Want(t, 200, "")
 	h.Call("GET", in+"/"+own+"/update-status", "").Want(t, 200, `"hasUpdate":false,"locallyModified":true`)
 	h.Call("POST", in+"/"+own+"/reset", `{}`).Want(t, 200, "agentmail")
-	h.Call("POST", in+"/install-catalog", `{"catalogSkillId":"selvage:bundled:core:agentmail"}`).Want(t, 200, `"slug":"agentmail"`)
+	h.Call("POST", in+"/install-catalog", `{"catalogSkillId":"selvage:bundled:core:agentmail"}`).
+		Want(t, 200, `"slug":"agentmail"`)
 	h.Call("POST", in+"/install-catalog", `{"catalogSkillId":"nothing"}`).Want(t, 404, "Catalog skill not found")
 	h.Call("POST", in+"/"+own+"/star", ``).Want(t, 200, `"starCount":1`)
 	h.Call("POST", in+"/"+own+"/star", ``).Want(t, 200, `"starCount":1`)
 	h.Call("DELETE", in+"/"+own+"/star", ``).Want(t, 200, `"starCount":0`)
 
-	agent := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").Field(t, "id")
+	agent := h.Call("POST", "/api/companies/"+of+"/agents",
+		`{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").
+		Field(t, "id")
 	h.Call("POST", "/api/agents/"+agent+"/skills/sync", `{"desiredSkills":["our-mail"]}`).Want(t, 200, "")
 	h.Call("POST", in+"/"+own+"/rename", `{"name":"Post","slug":"agentmail"}`).Want(t, 409, "already exists")
 	h.Call("POST", in+"/"+own+"/rename", `{"name":"Post","slug":"post"}`).Want(t, 200, `"slug":"post"`)
@@ -102,19 +106,24 @@ func TestSkillsInTheFoldersOfProjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	project := h.Call("POST", in+"/projects", `{"name":"Arm"}`).Want(t, 201, "").Field(t, "id")
-	space := h.Call("POST", "/api/projects/"+project+"/workspaces", `{"name":"main","cwd":"`+dir+`"}`).Want(t, 201, "").Field(t, "id")
+	space := h.Call("POST", "/api/projects/"+project+"/workspaces", `{"name":"main","cwd":"`+dir+`"}`).Want(t, 201, "").
+		Field(t, "id")
 	h.Call("POST", "/api/projects/"+project+"/workspaces", `{"name":"elsewhere","cwd":"/nowhere/at/all"}`).Want(t, 201, "")
 
 	at := `{"projectId":"` + project + `","workspaceId":"` + space + `"`
-	h.Call("POST", in+"/skills/browse-project", at+`,"path":"skills"}`).Want(t, 200, `"name":"solder","path":"skills/solder","kind":"directory","isSkill":true`)
+	h.Call("POST", in+"/skills/browse-project", at+`,"path":"skills"}`).
+		Want(t, 200, `"name":"solder","path":"skills/solder","kind":"directory","isSkill":true`)
 	h.Call("POST", in+"/skills/browse-project", at+`,"path":"../.."}`).Want(t, 400, "path")
 	h.Call("POST", in+"/skills/browse-project", at+`,"path":"nothing"}`).Want(t, 404, "Folder not found")
-	h.Call("POST", in+"/skills/scan-projects", `{"mode":"preview"}`).Want(t, 200, `"discovered":2`).Want(t, 200, `"imported":[]`).Want(t, 200, `"status":"new"`)
-	done := h.Call("POST", in+"/skills/scan-projects", `{}`).Want(t, 200, `"reason":"Another skill has this slug"`).Want(t, 200, "is not on this node")
+	h.Call("POST", in+"/skills/scan-projects", `{"mode":"preview"}`).Want(t, 200, `"discovered":2`).
+		Want(t, 200, `"imported":[]`).Want(t, 200, `"status":"new"`)
+	done := h.Call("POST", in+"/skills/scan-projects", `{}`).Want(t, 200, `"reason":"Another skill has this slug"`).
+		Want(t, 200, "is not on this node")
 	if strings.Contains(string(done.Body), "canary") {
 		t.Error("a link leads out of the workspace")
 	}
-	h.Call("GET", in+"/skills/solder", "").Want(t, 200, `"description":"Join wires"`).Want(t, 200, `"path":"references/tin.md"`)
+	h.Call("GET", in+"/skills/solder", "").Want(t, 200, `"description":"Join wires"`).
+		Want(t, 200, `"path":"references/tin.md"`)
 	write("skills/solder/references/tin.md", "melts at 232")
 	h.Call("POST", in+"/skills/scan-projects", `{}`).Want(t, 200, `"imported":[]`).Want(t, 200, `"updated":[{`)
 	h.Call("GET", in+"/skills/solder/files?path=references/tin.md", "").Want(t, 200, "melts at 232")
@@ -126,8 +135,10 @@ func TestSkillsFromGitHub(t *testing.T) {
 	var archive bytes.Buffer
 	z := gzip.NewWriter(&archive)
 	w := tar.NewWriter(z)
-	for name, text := range map[string]string{"r-abc/README.md": "x", "r-abc/skills/weld/SKILL.md": "---\nname: Weld\ndescription: Join metal\n---\n",
-		"r-abc/skills/weld/references/arc.md": "hot", "r-abc/skills/agentmail/SKILL.md": "# taken", "r-abc/skills/void/SKILL.md": "  "} {
+	for name, text := range map[string]string{"r-abc/README.md": "x",
+		"r-abc/skills/weld/SKILL.md":          "---\nname: Weld\ndescription: Join metal\n---\n",
+		"r-abc/skills/weld/references/arc.md": "hot", "r-abc/skills/agentmail/SKILL.md": "# taken",
+		"r-abc/skills/void/SKILL.md": "  "} {
 		if err := w.WriteHeader(&tar.Header{Name: name, Size: int64(len(text)), Mode: 0o600}); err != nil {
 			t.Fatal(err)
 		}
@@ -149,10 +160,16 @@ func TestSkillsFromGitHub(t *testing.T) {
 	defer srv.Close()
 	h := apitest.NewHarness(t, func(c *api.Config) { c.GitHubArchives = srv.URL })
 	in := "/api/companies/" + h.Company("Acme") + "/skills"
-	h.Call("POST", in+"/import", `{"source":"https://evil.example/a/b"}`).Want(t, 422, "source.url must be https://github.com/OWNER/REPO, with /tree/REF/FOLDER after it where needed")
+	h.Call("POST", in+"/import", `{"source":"https://evil.example/a/b"}`).
+		Want(t, 422, "source.url must be https://github.com/OWNER/REPO, with /tree/REF/FOLDER after it where needed")
 	h.Call("POST", in+"/import", `{"source":"acme/gone"}`).Want(t, 422, "no such repository")
 	h.Call("POST", in+"/import", `{"source":"https://github.com/acme/skills/tree/HEAD/docs"}`).Want(t, 422, "no SKILL.md")
-	h.Call("POST", in+"/import", `{"source":"acme/skills"}`).Want(t, 201, `"slug":"weld"`).Want(t, 201, "name a commit to pin").Want(t, 201, "skills/agentmail: a skill of the program").Want(t, 201, "SKILL.md is empty")
-	h.Call("GET", in+"/weld", "").Want(t, 200, `"sourceType":"github","sourceLocator":"https://github.com/acme/skills/tree/HEAD/skills/weld"`).Want(t, 200, `"path":"references/arc.md"`)
-	h.Call("POST", in+"/import", `{"source":"acme/skills"}`).Want(t, 201, `"imported":[]`).Want(t, 201, "Skill already exists: weld")
+	h.Call("POST", in+"/import", `{"source":"acme/skills"}`).Want(t, 201, `"slug":"weld"`).
+		Want(t, 201, "name a commit to pin").Want(t, 201, "skills/agentmail: a skill of the program").
+		Want(t, 201, "SKILL.md is empty")
+	h.Call("GET", in+"/weld", "").
+		Want(t, 200, `"sourceType":"github","sourceLocator":"https://github.com/acme/skills/tree/HEAD/skills/weld"`).
+		Want(t, 200, `"path":"references/arc.md"`)
+	h.Call("POST", in+"/import", `{"source":"acme/skills"}`).Want(t, 201, `"imported":[]`).
+		Want(t, 201, "Skill already exists: weld")
 }

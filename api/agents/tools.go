@@ -34,17 +34,25 @@ const (
 func ToolRoutes() []api.Route {
 	const tag, all = "tools", "/api/companies/{companyId}/tools"
 	return []api.Route{
-		{Method: "GET", Path: "/api/v1/tools", Tag: tag, Summary: "List the tools of the catalogue, with their effects", Out: []skill.CatalogueTool{},
+		{Method: "GET", Path: "/api/v1/tools", Tag: tag, Summary: "List the tools of the catalogue, with their effects",
+			Out:    []skill.CatalogueTool{},
 			Handle: func(*api.Request) (api.Response, error) { return api.OK(skill.Catalogue()), nil }},
 		{Method: "GET", Path: all, Tag: tag, Summary: "List the tools of a company", Out: []skill.Tool{}, Handle: listTools},
-		{Method: "POST", Path: all, Tag: tag, Summary: "Deploy a version of a tool: a form with file, name, description, parameters, effect", Who: api.Board, Status: 201,
-			Takes: api.Form(api.Param{Name: "name", Doc: "The tool's name, the same for all its versions."}, api.Param{Name: "description", Doc: "What it does, for a model."},
-				api.Param{Name: "parameters", Doc: "JSON schema of its input."}, api.Param{Name: "effect", Doc: "Which effect it has, from the catalogue of tools."}),
-			Out: skill.Tool{}, MaxBody: sandbox.DefaultModule + api.MultipartRoom, NoTool: true, Timeout: api.UploadTimeout, Handle: deployTool},
+		{Method: "POST", Path: all, Tag: tag,
+			Summary: "Deploy a version of a tool: a form with file, name, description, parameters, effect", Who: api.Board,
+			Status: 201,
+			Takes: api.Form(api.Param{Name: "name", Doc: "The tool's name, the same for all its versions."},
+				api.Param{Name: "description", Doc: "What it does, for a model."},
+				api.Param{Name: "parameters", Doc: "JSON schema of its input."},
+				api.Param{Name: "effect", Doc: "Which effect it has, from the catalogue of tools."}),
+			Out: skill.Tool{}, MaxBody: sandbox.DefaultModule + api.MultipartRoom, NoTool: true, Timeout: api.UploadTimeout,
+			Handle: deployTool},
 		{Method: "GET", Path: all + "/{name}", Tag: tag, Summary: "Read a tool", Out: skill.Tool{}, Handle: readTool},
-		{Method: "POST", Path: all + "/{name}/execute", Once: true, Tag: tag, Summary: "Run a tool in the sandbox of this node", In: executeToolBody{}, Out: toolResult{},
+		{Method: "POST", Path: all + "/{name}/execute", Once: true, Tag: tag,
+			Summary: "Run a tool in the sandbox of this node", In: executeToolBody{}, Out: toolResult{},
 			Timeout: maxToolTime + api.RequestTimeout, Handle: executeTool},
-		{Method: "POST", Path: all + "/{name}/versions/{version}/revoke", Tag: tag, Summary: "Take a version of a tool out of use", Who: api.Board, In: revokeToolBody{},
+		{Method: "POST", Path: all + "/{name}/versions/{version}/revoke", Tag: tag,
+			Summary: "Take a version of a tool out of use", Who: api.Board, In: revokeToolBody{},
 			Out: skill.Tool{}, Handle: revokeTool},
 	}
 }
@@ -127,7 +135,8 @@ func deployTool(rc *api.Request) (api.Response, error) {
 	}
 	if err := s.Cfg.Tools.Check(rc.Context(), module); err != nil {
 		if bad, ok := errors.AsType[*sandbox.Error](err); ok {
-			return api.Response{}, ledger.Refuse(ledger.Unprocessable, fmt.Appendf(nil, `{"code":%q}`, bad.Code), "The module can not be run: %s", bad.Error())
+			return api.Response{}, ledger.Refuse(ledger.Unprocessable, fmt.Appendf(nil, `{"code":%q}`, bad.Code),
+				"The module can not be run: %s", bad.Error())
 		}
 		return api.Response{}, err
 	}
@@ -144,7 +153,8 @@ func deployTool(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	p.File = up.File
-	p.Signer, p.Signature = s.Cfg.Tools.Sign(skill.ToolStatement{Mesh: s.Cfg.Tools.Mesh, Company: of, Name: p.Name, Version: p.Version, Hash: p.File.SHA256})
+	p.Signer, p.Signature = s.Cfg.Tools.Sign(skill.ToolStatement{Mesh: s.Cfg.Tools.Mesh, Company: of, Name: p.Name,
+		Version: p.Version, Hash: p.File.SHA256})
 	t, err := api.Do[skill.Tool](rc, skill.KindToolDeploy, of, p)
 	return api.OK(t), err
 }
@@ -161,7 +171,8 @@ func effectOf(text string) (e skill.ToolEffect, err error) {
 	for _, x := range []struct {
 		from float64
 		to   *int64
-	}{{in.Risk, &e.Risk}, {in.Security, &e.Security}, {in.Privacy, &e.Privacy}, {in.Novelty, &e.Novelty}, {in.Fairness, &e.Fairness}} {
+	}{{in.Risk, &e.Risk}, {in.Security, &e.Security}, {in.Privacy, &e.Privacy}, {in.Novelty, &e.Novelty},
+		{in.Fairness, &e.Fairness}} {
 		if !(x.from >= 0 && x.from <= 1) {
 			return e, api.Invalid("effect is an object of numbers from 0 to 1")
 		}
@@ -188,7 +199,8 @@ func revokeTool(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, api.NotFound("Tool not found")
 	}
-	t, err := api.Do[skill.Tool](rc, skill.KindToolRevoke, api.CompanyID(rc), skill.RevokeTool{Name: rc.Path("name"), Version: uint32(v), Reason: in.Reason})
+	t, err := api.Do[skill.Tool](rc, skill.KindToolRevoke, api.CompanyID(rc), skill.RevokeTool{Name: rc.Path("name"),
+		Version: uint32(v), Reason: in.Reason})
 	return api.OK(t), err
 }
 
@@ -216,7 +228,8 @@ func executeTool(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	sum := sha256.Sum256(in.Input)
-	receipt, err := rc.Submit(skill.KindToolExecute, api.CompanyID(rc), skill.ExecuteTool{Name: rc.Path("name"), Version: uint32(in.Version), Input: hex.EncodeToString(sum[:])})
+	receipt, err := rc.Submit(skill.KindToolExecute, api.CompanyID(rc), skill.ExecuteTool{Name: rc.Path("name"),
+		Version: uint32(in.Version), Input: hex.EncodeToString(sum[:])})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -253,12 +266,14 @@ func executeTool(rc *api.Request) (api.Response, error) {
 		return api.Response{}, errors.New("the bytes of a tool are not those that were signed")
 	}
 	use := skill.ToolUse{Company: api.CompanyID(rc), Name: out.Tool, Version: v.Version, By: rc.Actor, Run: rc.Run}
-	res, err := s.Cfg.Tools.Run(rc.Context(), use, module, sandbox.Call{Args: []string{out.Tool}, Stdin: bytes.NewReader(in.Input),
+	res, err := s.Cfg.Tools.Run(rc.Context(), use, module, sandbox.Call{Args: []string{out.Tool},
+		Stdin:  bytes.NewReader(in.Input),
 		Limits: sandbox.Limits{Fuel: in.Fuel, Memory: in.MemoryMB << 20, Time: time.Duration(in.Timeout) * time.Millisecond}})
 	if err != nil {
 		return api.Response{}, err
 	}
-	out.Exit, out.Stdout, out.Stderr, out.Fuel, out.Memory, out.Took = res.ExitCode, res.Stdout, res.Stderr, res.FuelUsed, res.MemoryPeak, res.DurationMs
+	out.Exit, out.Stdout, out.Stderr, out.Fuel, out.Memory, out.Took = res.ExitCode, res.Stdout, res.Stderr, res.FuelUsed,
+		res.MemoryPeak, res.DurationMs
 	if res.Error != nil {
 		out.Error = &toolFault{string(res.Error.Code), res.Error.Message}
 	}

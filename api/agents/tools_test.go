@@ -78,9 +78,11 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	of := ledger.CompanyID(h.Company("Acme"))
 	in := "/api/companies/" + string(of) + "/tools"
 	h.Call("GET", "/api/v1/tools", "").Want(t, 200, `"name":"fs.remove"`).Want(t, 200, `"risk":700`)
-	h.DeployTool(t, of, answer42, map[string]string{"name": "answer", "description": "The answer", "parameters": `{"type":"object"}`, "effect": `{"risk":0.1}`}).
+	h.DeployTool(t, of, answer42, map[string]string{"name": "answer", "description": "The answer",
+		"parameters": `{"type":"object"}`, "effect": `{"risk":0.1}`}).
 		Want(t, 201, `"version":1`).Want(t, 201, `"risk":100`).Want(t, 201, `"revoked":false`)
-	run := h.Call("POST", in+"/answer/execute", `{"input":{"x":1}}`).Want(t, 200, `"stdout":"42\n"`).Want(t, 200, `"exitCode":0`).Want(t, 200, `"error":null`)
+	run := h.Call("POST", in+"/answer/execute", `{"input":{"x":1}}`).Want(t, 200, `"stdout":"42\n"`).
+		Want(t, 200, `"exitCode":0`).Want(t, 200, `"error":null`)
 	hash, kind := run.Field(t, "chainHash"), ""
 	_ = h.Node.Ledger.View(func(tx *ledger.Tx) error {
 		for at, _ := h.Node.Ledger.Head(); at > 0; at-- {
@@ -100,12 +102,14 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	h.DeployTool(t, of, forEver, map[string]string{"name": "answer"}).Want(t, 201, `"version":2`)
 	h.Call("POST", in+"/answer/execute", `{}`).Want(t, 200, `"code":"FuelExhausted"`).Want(t, 200, `"version":2`)
 	h.Call("POST", in+"/answer/execute", `{"version":1}`).Want(t, 200, `"stdout":"42\n"`)
-	h.Call("POST", in+"/answer/versions/2/revoke", `{"reason":"it never ends"}`).Want(t, 200, `"revokedReason":"it never ends"`)
+	h.Call("POST", in+"/answer/versions/2/revoke", `{"reason":"it never ends"}`).
+		Want(t, 200, `"revokedReason":"it never ends"`)
 	h.Call("POST", in+"/answer/versions/2/revoke", `{}`).Want(t, 409, "revoked already")
 	h.Call("POST", in+"/answer/execute", `{"version":2}`).Want(t, 409, `"code":"tool_revoked"`)
 	h.Call("POST", in+"/answer/execute", `{}`).Want(t, 200, `"version":1`)
 	h.Call("GET", in, "").Want(t, 200, `"name":"answer"`)
-	h.Call("GET", "/api/companies/"+string(of)+"/activity", "").Want(t, 200, `"tool.deployed"`).Want(t, 200, `"tool.revoked"`).Want(t, 200, `"tool.executed"`)
+	h.Call("GET", "/api/companies/"+string(of)+"/activity", "").Want(t, 200, `"tool.deployed"`).
+		Want(t, 200, `"tool.revoked"`).Want(t, 200, `"tool.executed"`)
 
 	h.DeployTool(t, of, []byte("no module"), map[string]string{"name": "junk"}).Want(t, 422, `"code":"InvalidModule"`)
 	h.DeployTool(t, of, answer42, map[string]string{"name": "Bad Name"}).Want(t, 400, "name has at most")
@@ -116,21 +120,26 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	h.Call("POST", in+"/forged/execute", `{}`).Want(t, 404, "Tool not found")
 
 	// Agents may execute tools and not deploy them; another company's tools are not found.
-	agent := h.Call("POST", "/api/companies/"+string(of)+"/agents", `{"name":"Ada","role":"engineer"}`).Want(t, 201, "").Field(t, "id")
-	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+	agent := h.Call("POST", "/api/companies/"+string(of)+"/agents", `{"name":"Ada","role":"engineer"}`).Want(t, 201, "").
+		Field(t, "id")
+	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`).Want(t, 201, "").
+		Field(t, "token")
 	h.Call("POST", in+"/answer/execute", `{}`, key).Want(t, 200, `"stdout":"42\n"`)
 	h.DeployTool(t, of, answer42, map[string]string{"name": "mine"}, key).Want(t, 403, "Board access required")
 	h.Call("POST", in+"/answer/versions/1/revoke", `{}`, key).Want(t, 403, "Board access required")
 	other := h.Company("Other")
-	h.Call("POST", "/api/companies/"+other+"/tools/answer/execute", `{}`, key).Want(t, 403, "Agent key cannot access another company")
+	h.Call("POST", "/api/companies/"+other+"/tools/answer/execute", `{}`, key).
+		Want(t, 403, "Agent key cannot access another company")
 	h.Call("POST", "/api/companies/"+other+"/tools/answer/execute", `{}`).Want(t, 404, "Tool not found")
-	h.Call("POST", in+"/answer/execute", fmt.Sprintf(`{"input":%q}`, strings.Repeat("x", agents.MaxToolInput))).Want(t, 413, "Request entity too large")
+	h.Call("POST", in+"/answer/execute", fmt.Sprintf(`{"input":%q}`, strings.Repeat("x", agents.MaxToolInput))).
+		Want(t, 413, "Request entity too large")
 
 	// Governance refuses an allowed tool when the agent is paused, its company is paused, or
 	// everything is stopped. The last applies to the board too.
 	denied := func(reason string, headers ...string) {
 		t.Helper()
-		h.Call("POST", in+"/answer/execute", `{}`, headers...).Want(t, 409, `"code":"GovernanceDenied"`).Want(t, 409, `"reason":"`+reason+`"`)
+		h.Call("POST", in+"/answer/execute", `{}`, headers...).Want(t, 409, `"code":"GovernanceDenied"`).
+			Want(t, 409, `"reason":"`+reason+`"`)
 	}
 	h.Call("POST", "/api/agents/"+agent+"/pause", `{}`).Want(t, 200, "")
 	denied("agent_paused", key)
@@ -145,7 +154,10 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	denied("mesh_stopped")
 	h.Call("POST", "/api/v1/mesh/resume", `{}`).Want(t, 200, "")
 	h.Call("POST", in+"/answer/execute", `{}`, key).Want(t, 200, "42")
-	h.Call("POST", "/api/companies/"+string(of)+"/budgets/policies", fmt.Sprintf(`{"scopeType":"agent","scopeId":%q,"windowKind":"lifetime","amount":5}`, agent)).Want(t, 200, "")
-	h.Call("POST", "/api/companies/"+string(of)+"/cost-events", fmt.Sprintf(`{"agentId":%q,"provider":"p","model":"m","costCents":5,"occurredAt":"2026-01-02T03:04:05.000Z"}`, agent)).Want(t, 201, "")
+	h.Call("POST", "/api/companies/"+string(of)+"/budgets/policies",
+		fmt.Sprintf(`{"scopeType":"agent","scopeId":%q,"windowKind":"lifetime","amount":5}`, agent)).Want(t, 200, "")
+	h.Call("POST", "/api/companies/"+string(of)+"/cost-events",
+		fmt.Sprintf(`{"agentId":%q,"provider":"p","model":"m","costCents":5,"occurredAt":"2026-01-02T03:04:05.000Z"}`,
+			agent)).Want(t, 201, "")
 	denied("budget_paused", key)
 }

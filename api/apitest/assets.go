@@ -35,7 +35,8 @@ func FormOf(t testing.TB, name, fileType string, content []byte, fields ...strin
 
 func (h *Harness) IssueOf(of ledger.CompanyID, title string) string {
 	h.T.Helper()
-	return h.Call("POST", "/api/companies/"+string(of)+"/issues", fmt.Sprintf(`{"title":%q,"status":"todo"}`, title)).Want(h.T, 201, "").Field(h.T, "id")
+	return h.Call("POST", "/api/companies/"+string(of)+"/issues", fmt.Sprintf(`{"title":%q,"status":"todo"}`, title)).
+		Want(h.T, 201, "").Field(h.T, "id")
 }
 
 type Zeros struct{}

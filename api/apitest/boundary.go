@@ -12,7 +12,8 @@ import (
 // PlantPerson makes the server remember a board key of a user.
 func (h *Harness) PlantPerson(user string) (bearer string) {
 	token := api.BoardTokenPrefix + user
-	h.Keys.Keep(sha256.Sum256([]byte(token)), api.Holder{Actor: ledger.Actor{Type: "user", ID: user}, Cred: ledger.Credential{Kind: "board_key", ID: api.NewID()}},
+	h.Keys.Keep(sha256.Sum256([]byte(token)), api.Holder{Actor: ledger.Actor{Type: "user", ID: user},
+		Cred: ledger.Credential{Kind: "board_key", ID: api.NewID()}},
 		h.Keys.Generation(), 0, time.Now())
 	return "Authorization: Bearer " + token
 }
@@ -20,7 +21,8 @@ func (h *Harness) PlantPerson(user string) (bearer string) {
 // Plant adds a route to the table of a harness.
 func (h *Harness) Plant(route api.Route) {
 	h.Table = append(h.Table, route)
-	h.Mux.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) { h.Server.Serve(&route, w, r) })
+	h.Mux.HandleFunc(route.Method+" "+route.Path,
+		func(w http.ResponseWriter, r *http.Request) { h.Server.Serve(&route, w, r) })
 }
 
 // ForgetRates lets everybody ask as if for the first time.

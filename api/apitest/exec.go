@@ -63,26 +63,35 @@ func NewWorkingHarness(t testing.TB) *Harness {
 	h.Web = web.URL
 	host, port, _ := net.SplitHostPort(strings.TrimPrefix(web.URL, "http://"))
 	token := func(r entity.Run) (string, error) {
-		claims := identity.RunClaims{Agent: r.Agent, Company: string(r.Company), Adapter: r.AdapterType, Run: r.ID, Responsible: string(r.ResponsibleUser)}
+		claims := identity.RunClaims{Agent: r.Agent, Company: string(r.Company), Adapter: r.AdapterType, Run: r.ID,
+			Responsible: string(r.ResponsibleUser)}
 		return identity.MintRunToken(TestDataKey, h.Node.Mesh, claims, time.Now())
 	}
-	kernel := weftos.New(weftos.Config{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, API: func() http.Handler { return h }, Token: token})
-	p, err := process.New(process.Config{Shim: shimtest.Command, Dir: dir + "/runs", APIURL: web.URL, ListenHost: host, ListenPort: port,
-		Token: token, Environ: os.Environ()})
+	kernel := weftos.New(weftos.Config{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		API: func() http.Handler { return h }, Token: token})
+	p, err := process.New(process.Config{Shim: shimtest.Command, Dir: dir + "/runs", APIURL: web.URL, ListenHost: host,
+		ListenPort: port,
+		Token:      token, Environ: os.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	self := h.Node.Keys.ID()
 	h.Gate = &gate{Solo: h.Node}
-	lead := scheduler.NewLeader(scheduler.LeaderConfig{Node: h.Gate, Self: self, Clock: shim.BootTime, Lease: patientLease, Verify: func(context.Context) error { return nil }})
-	work, err := scheduler.NewWorker(scheduler.WorkerConfig{Node: h.Node, Self: self, Clock: shim.BootTime, Lease: patientLease, Slots: 16,
+	lead := scheduler.NewLeader(scheduler.LeaderConfig{Node: h.Gate, Self: self, Clock: shim.BootTime, Lease: patientLease,
+		Verify: func(context.Context) error { return nil }})
+	work, err := scheduler.NewWorker(scheduler.WorkerConfig{Node: h.Node, Self: self, Clock: shim.BootTime,
+		Lease: patientLease, Slots: 16,
 		Session: func() uint64 { return h.Node.Sess }, KeepAlive: lead.KeepAlive,
-		Adapters: map[string]scheduler.Adapter{"process": p, "http": webcall.New(webcall.Config{}), "weftos": kernel}, LogRef: runlog.Ref,
-		OpenLog: func(ref string) (scheduler.Log, error) { return logs.Create(ref) },
+		Adapters: map[string]scheduler.Adapter{"process": p, "http": webcall.New(webcall.Config{}), "weftos": kernel},
+		LogRef:   runlog.Ref,
+		OpenLog:  func(ref string) (scheduler.Log, error) { return logs.Create(ref) },
 		Secrets: func(_ context.Context, r entity.Run, config json.RawMessage) (json.RawMessage, []string, error) {
 			var got secret.Resolution
 			err := h.Node.Ledger.View(func(tx *ledger.Tx) (err error) {
-				got, err = secret.Resolve(tx, string(h.Node.Mesh), r, config, func(aad, sealed []byte) ([]byte, error) { return identity.Open(TestDataKey, aad, sealed) })
+				got, err = secret.Resolve(tx, string(h.Node.Mesh), r, config, func(aad, sealed []byte) ([]byte,
+					error) {
+					return identity.Open(TestDataKey, aad, sealed)
+				})
 				return err
 			})
 			return got.Config, got.Values, err
@@ -114,7 +123,8 @@ const Patience = 2 * time.Minute
 func (h *Harness) Until(what string, ok func(*ledger.Tx) bool) {
 	h.T.Helper()
 	Patient.Until(h.T, what, func() (held bool) {
-		_, err := h.Node.View(h.T.Context(), ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error { held = ok(tx); return nil })
+		_, err := h.Node.View(h.T.Context(), ledger.Read{Mode: ledger.ReadStale},
+			func(tx *ledger.Tx) error { held = ok(tx); return nil })
 		if err != nil {
 			h.T.Fatal(err)
 		}

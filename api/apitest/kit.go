@@ -66,7 +66,8 @@ func NewSoloOf(t testing.TB, mode string) *Solo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: rules.Handlers(), Authorize: people.Authorize, Gate: govern.Weigh})
+	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: rules.Handlers(), Authorize: people.Authorize,
+		Gate: govern.Weigh})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,8 @@ func NewSoloOf(t testing.TB, mode string) *Solo {
 			t.Error(err)
 		}
 	})
-	n := &Solo{t: t, Keys: identity.Derive(sha256.Sum256([]byte("solo"))), Ledger: l, now: time.Now().UTC().Truncate(time.Millisecond)}
+	n := &Solo{t: t, Keys: identity.Derive(sha256.Sum256([]byte("solo"))), Ledger: l, now: time.Now().UTC().
+		Truncate(time.Millisecond)}
 	g := ledger.Genesis{Name: "solo", Level: ledger.FeatureLevel, CreatedAt: n.now.UnixMilli(),
 		Founder: ledger.NewNode{Key: n.Keys.Public(), SealCert: n.Keys.Certificate(identity.ForSeal).Encode(), Name: "solo"},
 		Wrapped: ledger.NodeKeys{Node: n.Keys.ID(), Epoch: 1, Data: []byte("data"), Gossip: []byte("gossip")}, Auth: mode}
@@ -87,7 +89,8 @@ func NewSoloOf(t testing.TB, mode string) *Solo {
 	mine := ledger.Credential{Kind: "node", ID: string(n.Keys.ID())}
 	for _, c := range []ledger.Command{
 		{Kind: ledger.KindGenesis, Actor: self, Credential: mine, Payload: ledger.Marshal(g)},
-		{Kind: ledger.KindSessionOpen, Actor: self, Credential: mine, Payload: ledger.Marshal(ledger.SessionOpen{Incarnation: "life-1", Nonce: "first"})},
+		{Kind: ledger.KindSessionOpen, Actor: self, Credential: mine,
+			Payload: ledger.Marshal(ledger.SessionOpen{Incarnation: "life-1", Nonce: "first"})},
 	} {
 		r := n.Apply(0, 0, c)
 		if r.Refusal != nil {
@@ -350,9 +353,11 @@ func (a Answer) Want(t testing.TB, status int, text string) Answer {
 }
 
 // submit carries out a command as the board.
-func (h *Harness) SubmitAs(actor ledger.Actor, cred ledger.Credential, kind string, of ledger.CompanyID, payload any) ledger.Receipt {
+func (h *Harness) SubmitAs(actor ledger.Actor, cred ledger.Credential, kind string, of ledger.CompanyID,
+	payload any) ledger.Receipt {
 	h.T.Helper()
-	r, err := h.Node.Submit(h.T.Context(), ledger.Command{Kind: kind, Company: of, Actor: actor, Credential: cred, Payload: ledger.Marshal(payload)})
+	r, err := h.Node.Submit(h.T.Context(), ledger.Command{Kind: kind, Company: of, Actor: actor, Credential: cred,
+		Payload: ledger.Marshal(payload)})
 	if err != nil || r.Refusal != nil {
 		h.T.Fatalf("%s: %v %v", kind, err, r.Refusal)
 	}
@@ -366,6 +371,7 @@ func (h *Harness) Company(name string) string {
 		return h.Call("POST", "/api/companies", fmt.Sprintf(`{"name":%q}`, name)).Want(h.T, 201, "").Field(h.T, "id")
 	}
 	id := ledger.CompanyID(api.NewID())
-	h.SubmitAs(ledger.Actor{Type: "user", ID: api.LocalBoard}, ledger.Credential{Kind: "local"}, "company.create", id, entity.SaveCompany{ID: id, Name: &name})
+	h.SubmitAs(ledger.Actor{Type: "user", ID: api.LocalBoard}, ledger.Credential{Kind: "local"}, "company.create", id,
+		entity.SaveCompany{ID: id, Name: &name})
 	return string(id)
 }

@@ -56,7 +56,8 @@ func (h *Harness) OverHTTP(t testing.TB, protocol, pick string, headers WithHead
 	if pick != "" {
 		at += "?tools=" + url.QueryEscape(pick)
 	}
-	return Connect(t, &sdk.StreamableClientTransport{Endpoint: at, HTTPClient: &http.Client{Transport: headers}, MaxRetries: -1}, protocol)
+	return Connect(t, &sdk.StreamableClientTransport{Endpoint: at, HTTPClient: &http.Client{Transport: headers},
+		MaxRetries: -1}, protocol)
 }
 
 // OverStdio connects to what `selvage mcp` runs, which calls a node over HTTP.
@@ -94,7 +95,8 @@ func (h *Harness) OverStdio(t testing.TB, protocol, pick string, c mcp.Caller) *
 // Running invokes an agent and starts its run on the harness's node.
 func (h *Harness) Running(of ledger.CompanyID, agent string, board ...string) (run string) {
 	h.T.Helper()
-	return h.Start(of, h.Call("POST", "/api/agents/"+agent+"/heartbeat/invoke", `{}`, board...).Want(h.T, 202, "").Field(h.T, "id"))
+	return h.Start(of, h.Call("POST", "/api/agents/"+agent+"/heartbeat/invoke", `{}`, board...).Want(h.T, 202, "").
+		Field(h.T, "id"))
 }
 
 // Start starts a queued run on the harness's node.

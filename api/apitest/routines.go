@@ -15,7 +15,8 @@ func (h *Harness) Hook(t *testing.T, mode string) (path, trigger, secret string)
 	t.Helper()
 	of := ledger.CompanyID(h.Company("Acme " + mode))
 	agent := h.NewAgent(of, "Ada", "true")
-	r := h.Call("POST", "/api/companies/"+string(of)+"/routines", `{"title":"Look at {{what}}","assigneeAgentId":"`+agent+`","concurrencyPolicy":"always_enqueue"}`)
+	r := h.Call("POST", "/api/companies/"+string(of)+"/routines",
+		`{"title":"Look at {{what}}","assigneeAgentId":"`+agent+`","concurrencyPolicy":"always_enqueue"}`)
 	if r.Status != 201 {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}

@@ -32,7 +32,8 @@ func (a Answer) CookieOf(t testing.TB) (header, token string, c *http.Cookie) {
 // SignUp makes a user and returns the session's header and the user's ID.
 func (h *Harness) SignUp(name string) (cookie, id string) {
 	h.T.Helper()
-	a := h.Call("POST", "/api/auth/sign-up/email", `{"name":"`+name+`","email":"`+name+`@example.com","password":"password of `+name+`"}`).Want(h.T, 200, "")
+	a := h.Call("POST", "/api/auth/sign-up/email",
+		`{"name":"`+name+`","email":"`+name+`@example.com","password":"password of `+name+`"}`).Want(h.T, 200, "")
 	cookie, _, _ = a.CookieOf(h.T)
 	return cookie, a.Decode(h.T).(map[string]any)["user"].(map[string]any)["id"].(string)
 }
@@ -49,7 +50,9 @@ func (h *Harness) Admin() (cookie string) {
 func (h *Harness) Join(of ledger.CompanyID, admin, name string, r people.Role) (cookie, id string) {
 	h.T.Helper()
 	cookie, id = h.SignUp(name)
-	invite := h.Call("POST", "/api/companies/"+string(of)+"/invites", `{"allowedJoinTypes":"human","humanRole":"`+string(r)+`"}`, admin, OwnOrigin).Want(h.T, 201, "").Field(h.T, "token")
-	h.Call("POST", "/api/invites/"+invite+"/accept", `{"requestType":"human"}`, cookie, OwnOrigin).Want(h.T, 202, "approved")
+	invite := h.Call("POST", "/api/companies/"+string(of)+"/invites",
+		`{"allowedJoinTypes":"human","humanRole":"`+string(r)+`"}`, admin, OwnOrigin).Want(h.T, 201, "").Field(h.T, "token")
+	h.Call("POST", "/api/invites/"+invite+"/accept", `{"requestType":"human"}`, cookie, OwnOrigin).
+		Want(h.T, 202, "approved")
 	return cookie, id
 }

@@ -16,7 +16,8 @@ func (h *Harness) ShortServe(most int) *httptest.Server {
 	h.T.Helper()
 	s := httptest.NewUnstartedServer(nil)
 	s.Config = h.HTTP()
-	s.Config.ReadHeaderTimeout, s.Config.IdleTimeout, s.Config.ReadTimeout = 500*time.Millisecond, 500*time.Millisecond, 2*time.Second
+	s.Config.ReadHeaderTimeout, s.Config.IdleTimeout, s.Config.ReadTimeout = 500*time.Millisecond, 500*time.Millisecond,
+		2*time.Second
 	s.Config.ConnState = api.NewConns(most).State
 	s.Start()
 	h.T.Cleanup(func() {

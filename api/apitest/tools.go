@@ -8,7 +8,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func (h *Harness) DeployTool(t *testing.T, of ledger.CompanyID, module []byte, fields map[string]string, headers ...string) Answer {
+func (h *Harness) DeployTool(t *testing.T, of ledger.CompanyID, module []byte, fields map[string]string,
+	headers ...string) Answer {
 	t.Helper()
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
@@ -18,5 +19,6 @@ func (h *Harness) DeployTool(t *testing.T, of ledger.CompanyID, module []byte, f
 	part, _ := w.CreateFormFile("file", "tool.wasm")
 	_, _ = part.Write(module)
 	_ = w.Close()
-	return h.Call("POST", "/api/companies/"+string(of)+"/tools", body.String(), append(headers, "Content-Type: "+w.FormDataContentType())...)
+	return h.Call("POST", "/api/companies/"+string(of)+"/tools", body.String(),
+		append(headers, "Content-Type: "+w.FormDataContentType())...)
 }

@@ -74,7 +74,8 @@ func open(encoded string) (plugin.Archive, plugin.Manifest, plugin.Problems, err
 
 // refuse returns a 422 with all problems at once.
 func refuse(problems plugin.Problems) error {
-	return api.Unprocessable("The app can not be installed: "+strings.Join(problems, "; "), map[string]any{"problems": []string(problems)})
+	return api.Unprocessable("The app can not be installed: "+strings.Join(problems, "; "),
+		map[string]any{"problems": []string(problems)})
 }
 
 func look(rc *api.Request) (api.Response, error) {
@@ -86,8 +87,10 @@ func look(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := appPreview{Name: m.Name, Version: m.Version, Description: m.Description, Author: m.Author, Signer: archive.Signer, Digest: archive.Digest, SameSigner: true,
-		Capabilities: append([]string{}, m.Capabilities.Words()...), Settings: []appSetting{}, Agents: []string{}, Skills: []string{}, Routines: []string{},
+	p := appPreview{Name: m.Name, Version: m.Version, Description: m.Description, Author: m.Author, Signer: archive.Signer,
+		Digest: archive.Digest, SameSigner: true,
+		Capabilities: append([]string{}, m.Capabilities.Words()...), Settings: []appSetting{}, Agents: []string{},
+		Skills: []string{}, Routines: []string{},
 		Dependencies: m.Dependencies, Problems: append([]string{}, problems...)}
 	if p.Dependencies == nil {
 		p.Dependencies = map[string]string{}
@@ -130,7 +133,8 @@ func settingsOf(raw json.RawMessage) (map[string]string, error) {
 }
 
 // source makes of an archive what is planned with: its settings, and the assets of its modules.
-func source(rc *api.Request, encoded string, given json.RawMessage, grant []string, was *app.App) (s plugin.Source, assets []app.Step, archiveID string, err error) {
+func source(rc *api.Request, encoded string, given json.RawMessage, grant []string, was *app.App) (s plugin.Source,
+	assets []app.Step, archiveID string, err error) {
 	archive, m, problems, err := open(encoded)
 	if err != nil {
 		return s, nil, "", err
@@ -142,7 +146,8 @@ func source(rc *api.Request, encoded string, given json.RawMessage, grant []stri
 	if err != nil {
 		return s, nil, "", err
 	}
-	s = plugin.Source{Archive: archive, Manifest: m, Settings: settings, Modules: map[string]string{}, Kept: map[string]bool{}}
+	s = plugin.Source{Archive: archive, Manifest: m, Settings: settings, Modules: map[string]string{},
+		Kept: map[string]bool{}}
 	if was != nil {
 		old, stored, err := plugin.ReadStored(was.Now)
 		if err != nil {
@@ -174,7 +179,8 @@ func source(rc *api.Request, encoded string, given json.RawMessage, grant []stri
 		}
 	}
 	if len(missing) > 0 {
-		return s, nil, "", api.Unprocessable("grant: the app asks for "+strings.Join(missing, ", ")+"; grant it, or do not install the app", map[string]any{"missing": missing})
+		return s, nil, "", api.Unprocessable("grant: the app asks for "+strings.Join(missing,
+			", ")+"; grant it, or do not install the app", map[string]any{"missing": missing})
 	}
 	keep := func(b []byte, name, kind string) (string, error) {
 		up, err := rc.Keep(b, name, kind)
@@ -182,7 +188,8 @@ func source(rc *api.Request, encoded string, given json.RawMessage, grant []stri
 			return "", err
 		}
 		up.File.ID, up.File.Object = api.NewID(), api.NewID()
-		assets = append(assets, app.Step{Kind: file.KindAssetCreate, Payload: ledger.Marshal(file.CreateAsset{File: up.File, Namespace: "apps"})})
+		assets = append(assets, app.Step{Kind: file.KindAssetCreate,
+			Payload: ledger.Marshal(file.CreateAsset{File: up.File, Namespace: "apps"})})
 		return up.File.ID, nil
 	}
 	b, err := base64.StdEncoding.DecodeString(encoded)
@@ -250,7 +257,8 @@ func install(rc *api.Request) (api.Response, error) {
 	}
 	release.Archive = archive
 	id := api.NewID()
-	return changed(rc, app.KindInstall, app.Install{ID: id, Name: s.Manifest.Name, Release: release, Steps: slices.Concat(assets, steps, hooks), Start: !in.Stopped}, id, http.StatusCreated)
+	return changed(rc, app.KindInstall, app.Install{ID: id, Name: s.Manifest.Name, Release: release,
+		Steps: slices.Concat(assets, steps, hooks), Start: !in.Stopped}, id, http.StatusCreated)
 }
 
 // changed submits a change and answers the app.
@@ -313,7 +321,8 @@ func upgrade(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	release.Archive = archive
-	up := app.Upgrade{ID: a.ID, From: a.Now.Digest, Release: release, Steps: slices.Concat(assets, steps), Back: ways, Before: before, Older: in.Rollback, NewSigner: in.NewSigner}
+	up := app.Upgrade{ID: a.ID, From: a.Now.Digest, Release: release, Steps: slices.Concat(assets, steps), Back: ways,
+		Before: before, Older: in.Rollback, NewSigner: in.NewSigner}
 	return changed(rc, app.KindUpgrade, up, a.ID, http.StatusOK)
 }
 
@@ -359,7 +368,8 @@ func stored(rc *api.Request, a app.App) (s plugin.Source, err error) {
 }
 
 // simple plans a change that needs no archive, and submits it.
-func simple(rc *api.Request, kind string, plan func(p *plugin.Planner, a app.App, m plugin.Manifest, s plugin.Source)) (api.Response, error) {
+func simple(rc *api.Request, kind string, plan func(p *plugin.Planner, a app.App, m plugin.Manifest,
+	s plugin.Source)) (api.Response, error) {
 	a, err := named(rc)
 	if err != nil {
 		return api.Response{}, err

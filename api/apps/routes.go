@@ -18,16 +18,20 @@ const maxBody = plugin.MaxArchive*4/3 + 256<<10
 func Routes() []api.Route {
 	const tag, at = "apps", "/api/companies/{companyId}/apps"
 	change := func(method, path, summary string, handle func(*api.Request) (api.Response, error)) api.Route {
-		return api.Route{Method: method, Path: at + path, Tag: tag, Summary: summary, Who: api.Board, Out: AppRow{}, Handle: handle}
+		return api.Route{Method: method, Path: at + path, Tag: tag, Summary: summary, Who: api.Board, Out: AppRow{},
+			Handle: handle}
 	}
 	return []api.Route{
 		{Method: "GET", Path: at, Tag: tag, Summary: "List the installed apps of a company", Out: []AppRow{}, Handle: list},
-		{Method: "POST", Path: at, Tag: tag, Summary: "Install a signed app, and grant what it asks for", Who: api.Board, In: appInstallBody{}, Out: AppRow{}, Status: 201,
+		{Method: "POST", Path: at, Tag: tag, Summary: "Install a signed app, and grant what it asks for", Who: api.Board,
+			In: appInstallBody{}, Out: AppRow{}, Status: 201,
 			MaxBody: maxBody, Timeout: api.PackageTimeout, Once: true, Handle: install},
-		{Method: "POST", Path: at + "/preview", Tag: tag, Summary: "Check a signed app, and tell what it brings and asks for", Who: api.Board, In: appArchiveBody{}, Out: appPreview{},
+		{Method: "POST", Path: at + "/preview", Tag: tag, Summary: "Check a signed app, and tell what it brings and asks for",
+			Who: api.Board, In: appArchiveBody{}, Out: appPreview{},
 			MaxBody: maxBody, Timeout: api.PackageTimeout, Handle: look},
 		{Method: "GET", Path: at + "/{app}", Tag: tag, Summary: "Read an app by name or ID", Out: AppRow{}, Handle: read},
-		{Method: "POST", Path: at + "/{app}/upgrade", Tag: tag, Summary: "Upgrade an app to another signed version", Who: api.Board, In: appUpgradeBody{}, Out: AppRow{},
+		{Method: "POST", Path: at + "/{app}/upgrade", Tag: tag, Summary: "Upgrade an app to another signed version",
+			Who: api.Board, In: appUpgradeBody{}, Out: AppRow{},
 			MaxBody: maxBody, Timeout: api.PackageTimeout, Once: true, Handle: upgrade},
 		change("POST", "/{app}/start", "Start an app: its agents and routines work", start),
 		change("POST", "/{app}/stop", "Stop an app: its agents are paused, its routines rest", stop),
@@ -111,9 +115,13 @@ type (
 // show returns an app as it is shown.
 func show(a app.App) AppRow {
 	m, settings, _ := plugin.ReadStored(a.Now) // it was checked when it was stored
-	r := AppRow{ID: a.ID, CompanyID: a.Company, Name: a.Name, Version: a.Now.Version, State: a.State, Description: m.Description, Author: m.Author,
-		Signer: a.Now.Signer, Digest: a.Now.Digest, Capabilities: append([]string{}, a.Now.Capabilities...), Settings: settings,
-		Agents: []appPart{}, Skills: []appPart{}, Routines: []appPart{}, Dependencies: m.Dependencies, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt}
+	r := AppRow{ID: a.ID, CompanyID: a.Company, Name: a.Name, Version: a.Now.Version, State: a.State,
+		Description: m.Description, Author: m.Author,
+		Signer: a.Now.Signer, Digest: a.Now.Digest, Capabilities: append([]string{}, a.Now.Capabilities...),
+		Settings: settings,
+		Agents:   []appPart{}, Skills: []appPart{}, Routines: []appPart{}, Dependencies: m.Dependencies,
+		CreatedAt: a.CreatedAt,
+		UpdatedAt: a.UpdatedAt}
 	if r.Settings == nil {
 		r.Settings = map[string]string{}
 	}

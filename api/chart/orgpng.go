@@ -64,7 +64,8 @@ var orgPalette = func() color.Palette {
 	return p
 }()
 
-var statusInks = map[entity.AgentStatus]uint8{entity.AgentRunning: running, entity.AgentError: broken, entity.AgentPaused: paused}
+var statusInks = map[entity.AgentStatus]uint8{entity.AgentRunning: running, entity.AgentError: broken,
+	entity.AgentPaused: paused}
 
 // orgFonts are the parsed fonts: Latin, Greek and Cyrillic letters. Others are
 // drawn as an empty frame.
@@ -98,7 +99,8 @@ func PaintOrg(title string, roots []*people.OrgNode) ([]byte, error) {
 		of   *opentype.Font
 		size float64
 	}{{&p.title, fonts[1], 20}, {&p.name, fonts[1], 14}, {&p.small, fonts[0], 12}} {
-		if *f.face, err = opentype.NewFace(f.of, &opentype.FaceOptions{Size: f.size, DPI: 72, Hinting: font.HintingFull}); err != nil {
+		if *f.face, err = opentype.NewFace(f.of, &opentype.FaceOptions{Size: f.size, DPI: 72,
+			Hinting: font.HintingFull}); err != nil {
 			return nil, fmt.Errorf("font of the org chart: %w", err)
 		}
 	}
@@ -116,7 +118,8 @@ func PaintOrg(title string, roots []*people.OrgNode) ([]byte, error) {
 // fitOrg lays a chart out within MaxOrgPixels, with as many as can be.
 func fitOrg(roots []*people.OrgNode) (c chart) {
 	for _, most := range [][2]int{{1 << 30, 1 << 30}, {40, 20}, {20, 12}, {10, 6}, {6, 4}, {3, 3}, {2, 2}} {
-		if c = LayOut(roots, most[0], most[1]); c.Width <= MaxOrgSide && c.Height <= MaxOrgSide && c.Width*c.Height <= MaxOrgPixels {
+		if c = LayOut(roots, most[0], most[1]); c.Width <= MaxOrgSide && c.Height <= MaxOrgSide &&
+			c.Width*c.Height <= MaxOrgPixels {
 			break
 		}
 	}
@@ -267,7 +270,8 @@ func (b *box) Draw(w *strings.Builder) {
 	middle := b.x + boxWidth/2
 	for _, k := range b.Kids {
 		half := b.y + boxHeight + boxGapY/2
-		fmt.Fprintf(w, `<path d="M%d %dV%dH%dV%d" fill="none" stroke="#a8a29e"/>`+"\n", middle, b.y+boxHeight, half, k.x+boxWidth/2, k.y)
+		fmt.Fprintf(w, `<path d="M%d %dV%dH%dV%d" fill="none" stroke="#a8a29e"/>`+"\n", middle, b.y+boxHeight, half,
+			k.x+boxWidth/2, k.y)
 		k.Draw(w)
 	}
 	colour, ok := statusColours[b.Node.Status]
@@ -276,7 +280,8 @@ func (b *box) Draw(w *strings.Builder) {
 	}
 	fmt.Fprintf(w, `<g transform="translate(%d, %d)"><rect width="%d" height="%d" rx="8" fill="#fff" stroke="#d6d3d1"/><circle cx="%d" cy="14" r="5" fill="%s"/>`+
 		`<text x="12" y="24" font-size="14" font-weight="bold">%s</text><text x="12" y="43" font-size="12" fill="#57534e">%s · %s</text></g>`+"\n",
-		b.x, b.y, boxWidth, boxHeight, boxWidth-14, colour, Escaped(b.Node.Name, 18), Escaped(b.Node.Role, 14), Escaped(string(b.Node.Status), 16))
+		b.x, b.y, boxWidth, boxHeight, boxWidth-14, colour, Escaped(b.Node.Name, 18), Escaped(b.Node.Role, 14),
+		Escaped(string(b.Node.Status), 16))
 }
 
 // shortened returns at most n characters of a text.
@@ -294,7 +299,8 @@ func countOrg(nodes []*people.OrgNode) (n int) {
 	return n
 }
 
-var statusColours = map[entity.AgentStatus]string{entity.AgentRunning: "#2563eb", entity.AgentError: "#dc2626", entity.AgentPaused: "#d97706"}
+var statusColours = map[entity.AgentStatus]string{entity.AgentRunning: "#2563eb", entity.AgentError: "#dc2626",
+	entity.AgentPaused: "#d97706"}
 
 // Escaped returns at most n characters of a text, for use in SVG.
 func Escaped(s string, n int) string {

@@ -246,7 +246,8 @@ func unsure(status int, err error) bool {
 // same call may have been executed.
 func afterUnknown(maybe bool, err error) error {
 	if no, ok := errors.AsType[*Error](err); ok && maybe && no.Code == "no_quorum" {
-		no.Code, no.Message = "outcome_unknown", "It is not known whether this was done: an earlier try may have been carried out. Now: "+no.Message
+		no.Code, no.Message = "outcome_unknown",
+			"It is not known whether this was done: an earlier try may have been carried out. Now: "+no.Message
 	}
 	return err
 }
@@ -272,7 +273,8 @@ func (c *Client) again(method, key string, status int, err error) bool {
 }
 
 // once makes one request. Status is 0 if there was no answer.
-func (c *Client) once(ctx context.Context, node, method, path string, body []byte, key string) (b []byte, status int, err error) {
+func (c *Client) once(ctx context.Context, node, method, path string, body []byte, key string) (b []byte, status int,
+	err error) {
 	req, err := c.request(ctx, node, method, path, body)
 	if err != nil {
 		return nil, 0, err
@@ -451,7 +453,8 @@ func (c *Client) Stream(ctx context.Context, path string, after uint64, f func(d
 // stopped wraps the error that f of Follow returned.
 type stopped struct{ error }
 
-func (c *Client) streamOnce(ctx context.Context, node, path string, after *uint64, f func(data []byte) error) (progress bool, err error) {
+func (c *Client) streamOnce(ctx context.Context, node, path string, after *uint64,
+	f func(data []byte) error) (progress bool, err error) {
 	req, err := c.request(ctx, node, http.MethodGet, path, nil)
 	if err != nil {
 		return false, err

@@ -72,11 +72,13 @@ func TestAPostMovesOnUnderTheSameKey(t *testing.T) {
 
 func TestWhatIsNotSafeIsNotRepeated(t *testing.T) {
 	n := newNodes(t, answer(503, `{"error":"not known","code":"outcome_unknown"}`), answer(200, `{}`))
-	if err := open(t, n.urls...).Patch(t.Context(), "/api/issues/1", map[string]string{}, nil); err == nil || len(n.seen) != 1 {
+	if err := open(t, n.urls...).Patch(t.Context(), "/api/issues/1", map[string]string{}, nil); err == nil ||
+		len(n.seen) != 1 {
 		t.Errorf("%v after %q", err, n.seen)
 	}
 	n = newNodes(t, answer(503, `{"error":"not now","code":"no_leader"}`), answer(200, `{}`))
-	if err := open(t, n.urls...).Patch(t.Context(), "/api/issues/1", map[string]string{}, nil); err != nil || len(n.seen) != 2 {
+	if err := open(t, n.urls...).Patch(t.Context(), "/api/issues/1", map[string]string{}, nil); err != nil ||
+		len(n.seen) != 2 {
 		t.Errorf("%v after %q", err, n.seen)
 	}
 }
@@ -85,7 +87,8 @@ func TestANoIsAnErrorWithItsBody(t *testing.T) {
 	n := newNodes(t, answer(409, `{"error":"Issue checkout conflict","details":{"status":"in_progress"}}`))
 	err := open(t, n.urls...).Post(t.Context(), "/api/issues/1/checkout", nil, nil)
 	no, ok := errors.AsType[*Error](err)
-	if !ok || no.Status != 409 || no.Message != "Issue checkout conflict" || string(no.Details) != `{"status":"in_progress"}` || len(n.seen) != 1 {
+	if !ok || no.Status != 409 || no.Message != "Issue checkout conflict" ||
+		string(no.Details) != `{"status":"in_progress"}` || len(n.seen) != 1 {
 		t.Errorf("%#v after %q", err, n.seen)
 	}
 }
@@ -181,7 +184,8 @@ func TestANodeThatIsCutOffIsHeardOnce(t *testing.T) {
 	n := newNodes(t, lost(none), answer(200, `{}`))
 	var told []Standing
 	ask := func(impatient bool, urls ...string) *Client {
-		c, err := New(Config{Nodes: urls, Attempts: 3, Impatient: impatient, CutOff: func(s Standing) { told = append(told, s) }})
+		c, err := New(Config{Nodes: urls, Attempts: 3, Impatient: impatient,
+			CutOff: func(s Standing) { told = append(told, s) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +198,8 @@ func TestANodeThatIsCutOffIsHeardOnce(t *testing.T) {
 		t.Errorf("%v after %q: another node may have a quorum", err, n.seen)
 	}
 	n = newNodes(t, lost(answer(200, `[]`)))
-	if err := ask(true, n.urls[0]).Get(t.Context(), "/api/companies", nil); err != nil || len(told) != 1 || told[0] != (Standing{"box one", 12 * time.Second}) {
+	if err := ask(true, n.urls[0]).Get(t.Context(), "/api/companies", nil); err != nil || len(told) != 1 ||
+		told[0] != (Standing{"box one", 12 * time.Second}) {
 		t.Errorf("told %v, %v", told, err)
 	}
 	n = newNodes(t, answer(503, `{"error":"not known","code":"outcome_unknown"}`), none)

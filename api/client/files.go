@@ -22,7 +22,8 @@ const maxRefusal = 1 << 20
 // Upload sends a file as the part "file" of a form with further fields, and decodes the
 // answer into out, a pointer or nil. It has its own Idempotency-Key; a retry reads
 // content from the start. Only ctx bounds the time of a call.
-func (c *Client) Upload(ctx context.Context, path, name string, content io.ReadSeeker, fields map[string]string, out any) error {
+func (c *Client) Upload(ctx context.Context, path, name string, content io.ReadSeeker, fields map[string]string,
+	out any) error {
 	key := newKey()
 	var last error
 	for try := range c.cfg.Attempts {
@@ -51,7 +52,8 @@ func (c *Client) Upload(ctx context.Context, path, name string, content io.ReadS
 	return last
 }
 
-func (c *Client) uploadOnce(ctx context.Context, node, path, name string, content io.Reader, fields map[string]string, key string) ([]byte, int, error) {
+func (c *Client) uploadOnce(ctx context.Context, node, path, name string, content io.Reader, fields map[string]string,
+	key string) ([]byte, int, error) {
 	req, err := c.request(ctx, node, http.MethodPost, path, nil)
 	if err != nil {
 		return nil, 0, err
@@ -128,7 +130,8 @@ func (c *Client) Download(ctx context.Context, path string, w io.Writer) (n int6
 }
 
 // downloadOnce continues at *n. done reports that a retry would not help.
-func (c *Client) downloadOnce(ctx context.Context, node, path string, w io.Writer, n *int64, etag *string) (done bool, status int, err error) {
+func (c *Client) downloadOnce(ctx context.Context, node, path string, w io.Writer, n *int64, etag *string) (done bool,
+	status int, err error) {
 	req, err := c.request(ctx, node, http.MethodGet, path, nil)
 	if err != nil {
 		return true, 0, err

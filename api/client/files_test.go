@@ -39,7 +39,8 @@ func TestFilesMoveOnToAnotherNode(t *testing.T) {
 				return
 			}
 			b, _ := io.ReadAll(f)
-			fmt.Fprintf(w, `{"name":%q,"size":%d,"same":%t,"space":%q}`, h.Filename, len(b), r.Header.Get("Idempotency-Key") == keys.Load(), r.FormValue("namespace"))
+			fmt.Fprintf(w, `{"name":%q,"size":%d,"same":%t,"space":%q}`, h.Filename, len(b),
+				r.Header.Get("Idempotency-Key") == keys.Load(), r.FormValue("namespace"))
 			return
 		}
 		w.Header().Set("ETag", `"x"`)
@@ -51,7 +52,8 @@ func TestFilesMoveOnToAnotherNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got bytes.Buffer
-	if n, err := c.Download(t.Context(), "/x", &got); err != nil || n != int64(len(content)) || !bytes.Equal(got.Bytes(), content) {
+	if n, err := c.Download(t.Context(), "/x", &got); err != nil || n != int64(len(content)) ||
+		!bytes.Equal(got.Bytes(), content) {
 		t.Errorf("downloaded %d bytes, %v", n, err)
 	}
 	if c, err = New(Config{Nodes: []string{ill.URL, well.URL}}); err != nil {
@@ -62,7 +64,8 @@ func TestFilesMoveOnToAnotherNode(t *testing.T) {
 		Size        int
 		Same        bool
 	}
-	if err := c.Upload(t.Context(), "/x", "a.txt", bytes.NewReader(content), map[string]string{"namespace": "n"}, &out); err != nil {
+	if err := c.Upload(t.Context(), "/x", "a.txt", bytes.NewReader(content), map[string]string{"namespace": "n"},
+		&out); err != nil {
 		t.Fatal(err)
 	}
 	if out.Name != "a.txt" || out.Size != len(content) || !out.Same || out.Space != "n" {

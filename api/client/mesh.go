@@ -288,7 +288,8 @@ func (c *Client) Tokens(ctx context.Context) ([]JoinToken, error) {
 
 // CreateToken creates a join token, a secret that admits up to uses nodes within ttl.
 func (c *Client) CreateToken(ctx context.Context, uses int, ttl time.Duration) (string, error) {
-	out, err := post[struct{ Token string }](ctx, c, meshPath+"/tokens", map[string]any{"uses": uses, "ttlSeconds": int64(ttl / time.Second)})
+	out, err := post[struct{ Token string }](ctx, c, meshPath+"/tokens",
+		map[string]any{"uses": uses, "ttlSeconds": int64(ttl / time.Second)})
 	return out.Token, err
 }
 
@@ -300,7 +301,8 @@ func (c *Client) RevokeToken(ctx context.Context, id string) (out JoinToken, err
 // AddOwnerKey adds an owner key, with which nodes join without approval: the given one,
 // or a new one for "". It returns the key's text, a secret.
 func (c *Client) AddOwnerKey(ctx context.Context, key, note string) (string, error) {
-	out, err := post[struct{ OwnerKey string }](ctx, c, meshPath+"/owner-keys", map[string]any{"ownerKey": key, "note": note})
+	out, err := post[struct{ OwnerKey string }](ctx, c, meshPath+"/owner-keys", map[string]any{"ownerKey": key,
+		"note": note})
 	return out.OwnerKey, err
 }
 
@@ -380,7 +382,8 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer, s Snapshot) (n int64
 		in["recipients"] = s.Recipients
 	}
 	if p := s.Passphrase; p != nil {
-		in["passphrase"] = map[string]any{"recipient": p.Recipient, "salt": base64.StdEncoding.EncodeToString(p.Salt), "time": p.Time, "memoryKiB": p.MemoryKiB, "threads": p.Threads}
+		in["passphrase"] = map[string]any{"recipient": p.Recipient, "salt": base64.StdEncoding.EncodeToString(p.Salt),
+			"time": p.Time, "memoryKiB": p.MemoryKiB, "threads": p.Threads}
 	}
 	resp, err := c.Open(ctx, http.MethodPost, meshPath+"/snapshot", in)
 	if err != nil {

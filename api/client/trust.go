@@ -45,7 +45,8 @@ func (e *CertificateError) Unwrap() error { return e.Err }
 // ParseFingerprint returns a fingerprint in the form in which it is compared: 64 hex
 // digits in lower case. The text may have colons or spaces, and a prefix "sha256:".
 func ParseFingerprint(text string) (string, error) {
-	plain := strings.NewReplacer(":", "", " ", "").Replace(strings.TrimPrefix(strings.ToLower(strings.TrimSpace(text)), "sha256:"))
+	plain := strings.NewReplacer(":", "", " ", "").
+		Replace(strings.TrimPrefix(strings.ToLower(strings.TrimSpace(text)), "sha256:"))
 	if b, err := hex.DecodeString(plain); err != nil || len(b) != sha256.Size {
 		return "", fmt.Errorf("fingerprint %q: a SHA-256 in hex is needed", text)
 	}

@@ -26,9 +26,10 @@ func TestTrustDecidesWhichNodeIsSpokenTo(t *testing.T) {
 		trust Trust
 		ok    bool
 	}{
-		"nobody":                {s.URL, Trust{}, false},
-		"its fingerprint":       {s.URL, Trust{Fingerprints: []string{strings.Repeat("0", 64), pin}}, true},
-		"with colons":           {s.URL, Trust{Fingerprints: []string{"SHA256:" + strings.ToUpper(pin[:2]) + ":" + pin[2:]}}, true},
+		"nobody":          {s.URL, Trust{}, false},
+		"its fingerprint": {s.URL, Trust{Fingerprints: []string{strings.Repeat("0", 64), pin}}, true},
+		"with colons": {s.URL, Trust{Fingerprints: []string{"SHA256:" + strings.ToUpper(pin[:2]) + ":" +
+			pin[2:]}}, true},
 		"another fingerprint":   {s.URL, Trust{Fingerprints: []string{strings.Repeat("0", 64)}}, false},
 		"its authority":         {s.URL, Trust{CA: ca}, true},
 		"under another name":    {elsewhere, Trust{CA: ca}, false},
@@ -76,7 +77,8 @@ func TestSessionsTravelAsCookies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cl.SignIn(t.Context(), "ann@example.com", "wrong"); err == nil || err.Error() != "Invalid email or password" {
+	if _, err := cl.SignIn(t.Context(), "ann@example.com", "wrong"); err == nil ||
+		err.Error() != "Invalid email or password" {
 		t.Errorf("a wrong password: %v", err)
 	}
 	in, err := cl.SignIn(t.Context(), "ann@example.com", "right")

@@ -67,7 +67,8 @@ func operationOf(method, target string) (d *document, pattern string, err error)
 func Differs(req *http.Request, sent []byte, status int, header http.Header, answer []byte) error {
 	target := req.URL.RequestURI()
 	if err := Untrue(req.Method, target, status, header, answer); err != nil {
-		return fmt.Errorf("%s %s answered %d %s, which is not what the description of the API says: %w", req.Method, target, status, answer, err)
+		return fmt.Errorf("%s %s answered %d %s, which is not what the description of the API says: %w", req.Method, target,
+			status, answer, err)
 	}
 	plain := len(sent) == 0 || strings.HasPrefix(req.Header.Get("Content-Type"), "application/json")
 	if status >= http.StatusMultipleChoices || !plain {

@@ -16,13 +16,22 @@ import (
 func amendmentRoutes() []api.Route {
 	const tag, at = "governance", "/api/v1/govern/amendments"
 	return []api.Route{
-		{Method: "GET", Path: at, Kernel: true, Tag: tag, Summary: "List the amendments, newest first", Out: []amendment{}, Who: api.Board, Handle: listAmendments},
-		{Method: "POST", Path: at, Kernel: true, Tag: tag, Summary: "Propose an amendment of the constitution", In: draftBody{}, Out: amendment{}, Status: 201, Who: api.Admin, Handle: propose},
-		{Method: "GET", Path: at + "/{id}", Kernel: true, Tag: tag, Summary: "Show an amendment, and what has to be signed", Out: amendment{}, Who: api.Board, Handle: readAmendment},
-		{Method: "POST", Path: at + "/{id}/sign", Kernel: true, Tag: tag, Summary: "Sign an amendment with a signing key of the board, or as an administrator where it has none", In: signBody{}, Out: amendment{}, Who: api.Admin, Handle: sign},
-		{Method: "POST", Path: at + "/{id}/enact", Kernel: true, Tag: tag, Summary: "Bring an amendment into force that enough have signed", Out: amendment{}, Who: api.Admin, Handle: enact},
-		{Method: "POST", Path: at + "/{id}/withdraw", Kernel: true, Tag: tag, Summary: "Withdraw an amendment", Out: amendment{}, Who: api.Admin, Handle: withdraw},
-		{Method: "POST", Path: "/api/v1/govern/review", Kernel: true, Tag: tag, Summary: "Tell what an amendment would have decided of the last acts", In: reviewBody{}, Out: review{}, Who: api.Admin, Handle: reviewIt},
+		{Method: "GET", Path: at, Kernel: true, Tag: tag, Summary: "List the amendments, newest first", Out: []amendment{},
+			Who: api.Board, Handle: listAmendments},
+		{Method: "POST", Path: at, Kernel: true, Tag: tag, Summary: "Propose an amendment of the constitution",
+			In: draftBody{}, Out: amendment{}, Status: 201, Who: api.Admin, Handle: propose},
+		{Method: "GET", Path: at + "/{id}", Kernel: true, Tag: tag, Summary: "Show an amendment, and what has to be signed",
+			Out: amendment{}, Who: api.Board, Handle: readAmendment},
+		{Method: "POST", Path: at + "/{id}/sign", Kernel: true, Tag: tag,
+			Summary: "Sign an amendment with a signing key of the board, or as an administrator where it has none",
+			In:      signBody{}, Out: amendment{}, Who: api.Admin, Handle: sign},
+		{Method: "POST", Path: at + "/{id}/enact", Kernel: true, Tag: tag,
+			Summary: "Bring an amendment into force that enough have signed", Out: amendment{}, Who: api.Admin, Handle: enact},
+		{Method: "POST", Path: at + "/{id}/withdraw", Kernel: true, Tag: tag, Summary: "Withdraw an amendment",
+			Out: amendment{}, Who: api.Admin, Handle: withdraw},
+		{Method: "POST", Path: "/api/v1/govern/review", Kernel: true, Tag: tag,
+			Summary: "Tell what an amendment would have decided of the last acts", In: reviewBody{}, Out: review{},
+			Who: api.Admin, Handle: reviewIt},
 	}
 }
 
@@ -119,8 +128,9 @@ func (in draftBody) draft() (govern.Draft, error) {
 	d := govern.Draft{Title: in.Title, DropKeys: in.DropKeys, Threshold: in.Threshold}
 	d.Change.Drop = in.Drop
 	for _, r := range in.Rules {
-		d.Change.Put = append(d.Change.Put, governance.Rule{ID: r.ID, Title: r.Title, Branch: governance.Branch(r.Branch), Severity: governance.Severity(r.Severity),
-			On: r.On, When: strings.TrimSpace(r.When), Reason: r.Reason, Reference: r.Reference})
+		d.Change.Put = append(d.Change.Put, governance.Rule{ID: r.ID, Title: r.Title, Branch: governance.Branch(r.Branch),
+			Severity: governance.Severity(r.Severity),
+			On:       r.On, When: strings.TrimSpace(r.When), Reason: r.Reason, Reference: r.Reference})
 	}
 	for _, k := range in.Keys {
 		public, err := base64.StdEncoding.DecodeString(k.Public)
@@ -137,8 +147,10 @@ func (in draftBody) draft() (govern.Draft, error) {
 
 func shown(s govern.Constitution, a govern.Amendment) amendment {
 	d := a.Draft
-	out := amendment{ID: a.ID, Title: d.Title, Status: string(a.Status), Base: d.Base, Rules: []rule{}, Drop: append([]string{}, d.Change.Drop...), Keys: []key{}, DropKeys: append([]string{}, d.DropKeys...),
-		Threshold: d.Threshold, Pack: orNull(d.Pack), Digest: a.Digest, Message: string(govern.Message(a)), Hash: a.Hash, By: a.By, At: a.At, EndedAt: a.EndedAt, Signatures: []signature{},
+	out := amendment{ID: a.ID, Title: d.Title, Status: string(a.Status), Base: d.Base, Rules: []rule{},
+		Drop: append([]string{}, d.Change.Drop...), Keys: []key{}, DropKeys: append([]string{}, d.DropKeys...),
+		Threshold: d.Threshold, Pack: orNull(d.Pack), Digest: a.Digest, Message: string(govern.Message(a)), Hash: a.Hash,
+		By: a.By, At: a.At, EndedAt: a.EndedAt, Signatures: []signature{},
 		Signed: s.Signed(a), Required: s.Required(), Stale: a.Status == govern.Proposed && d.Base != s.Version}
 	if a.Version > 0 {
 		out.Version, out.Height = &a.Version, &a.Height
@@ -154,7 +166,8 @@ func shown(s govern.Constitution, a govern.Amendment) amendment {
 		out.Keys = append(out.Keys, key{k.ID, k.Name, k.Public})
 	}
 	for _, sig := range a.Signatures {
-		out.Signatures = append(out.Signatures, signature{orNull(sig.Key), sig.By, orNull(base64.StdEncoding.EncodeToString(sig.Bytes)), sig.At})
+		out.Signatures = append(out.Signatures, signature{orNull(sig.Key), sig.By,
+			orNull(base64.StdEncoding.EncodeToString(sig.Bytes)), sig.At})
 	}
 	return out
 }
@@ -258,10 +271,12 @@ func reviewIt(rc *api.Request) (api.Response, error) {
 		if err != nil {
 			return review{}, err
 		}
-		out := review{Summary: r.Summary(), Considered: r.Considered, Denied: r.Decided[governance.Deny], Deferred: r.Decided[governance.Defer], Warned: r.Decided[governance.Warn],
+		out := review{Summary: r.Summary(), Considered: r.Considered, Denied: r.Decided[governance.Deny],
+			Deferred: r.Decided[governance.Defer], Warned: r.Decided[governance.Warn],
 			Permitted: r.Decided[governance.Permit], Stricter: r.Stricter, Milder: r.Milder, Examples: []difference{}}
 		for _, x := range r.Examples {
-			out.Examples = append(out.Examples, difference{x.Of, orNull(x.Company), x.Action, x.Agent, x.At, x.Was.String(), x.Is.String(), orNull(x.Rule), x.Reason})
+			out.Examples = append(out.Examples, difference{x.Of, orNull(x.Company), x.Action, x.Agent, x.At, x.Was.String(),
+				x.Is.String(), orNull(x.Rule), x.Reason})
 		}
 		return out, nil
 	})

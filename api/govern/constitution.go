@@ -15,18 +15,29 @@ import (
 func constitutionRoutes() []api.Route {
 	const tag, at = "governance", "/api/v1/govern"
 	return []api.Route{
-		{Method: "GET", Path: at + "/rules", Kernel: true, Capability: "govern", Tag: tag, Summary: "List the rules in force and what their predicates can read",
-			Query: []api.Param{{Name: "version", Doc: "of the constitution; the one in force unless given", Type: "integer"}}, Out: constitution{}, Handle: listRules},
-		{Method: "GET", Path: at + "/packs", Kernel: true, Tag: tag, Summary: "List the packs of rules to start from", Out: []pack{}, Handle: listPacks},
-		{Method: "GET", Path: at + "/packs/{name}", Kernel: true, Tag: tag, Summary: "Show a pack of rules", Out: pack{}, Handle: readPack},
-		{Method: "POST", Path: at + "/packs/{name}/apply", Kernel: true, Tag: tag, Summary: "Propose the rules of a pack, and bring them into force where the board has no signing keys", Out: amendment{},
-			Who: api.Admin, Once: true, Handle: applyPack},
-		{Method: "GET", Path: at + "/place", Kernel: true, Tag: tag, Summary: "Show the environment that is set for a company, a project or the mesh", Query: placeQuery, Out: placeShape{}, Handle: readPlace},
-		{Method: "PUT", Path: at + "/place", Kernel: true, Tag: tag, Summary: "Set the environment of a company, a project or the mesh", In: placeBody{}, Out: placeShape{}, Who: api.Board, Handle: setPlace},
+		{Method: "GET", Path: at + "/rules", Kernel: true, Capability: "govern", Tag: tag,
+			Summary: "List the rules in force and what their predicates can read",
+			Query:   []api.Param{{Name: "version", Doc: "of the constitution; the one in force unless given", Type: "integer"}},
+			Out:     constitution{}, Handle: listRules},
+		{Method: "GET", Path: at + "/packs", Kernel: true, Tag: tag, Summary: "List the packs of rules to start from",
+			Out: []pack{}, Handle: listPacks},
+		{Method: "GET", Path: at + "/packs/{name}", Kernel: true, Tag: tag, Summary: "Show a pack of rules", Out: pack{},
+			Handle: readPack},
+		{Method: "POST", Path: at + "/packs/{name}/apply", Kernel: true, Tag: tag,
+			Summary: "Propose the rules of a pack, and bring them into force where the board has no signing keys",
+			Out:     amendment{},
+			Who:     api.Admin, Once: true, Handle: applyPack},
+		{Method: "GET", Path: at + "/place", Kernel: true, Tag: tag,
+			Summary: "Show the environment that is set for a company, a project or the mesh", Query: placeQuery,
+			Out: placeShape{}, Handle: readPlace},
+		{Method: "PUT", Path: at + "/place", Kernel: true, Tag: tag,
+			Summary: "Set the environment of a company, a project or the mesh", In: placeBody{}, Out: placeShape{},
+			Who: api.Board, Handle: setPlace},
 	}
 }
 
-var placeQuery = []api.Param{{Name: "companyId", Doc: "the mesh unless given"}, {Name: "projectId", Doc: "of the company"}}
+var placeQuery = []api.Param{{Name: "companyId", Doc: "the mesh unless given"},
+	{Name: "projectId", Doc: "of the company"}}
 
 type (
 	constitution struct {
@@ -103,7 +114,8 @@ func orNull[T ~string](s T) *string {
 }
 
 func ruleOf(r governance.Rule) rule {
-	out := rule{ID: r.ID, Title: r.Title, Branch: string(r.Branch), Severity: string(r.Severity), On: append([]string{}, r.On...), When: r.When, Reason: r.Reason, Reference: orNull(r.Reference)}
+	out := rule{ID: r.ID, Title: r.Title, Branch: string(r.Branch), Severity: string(r.Severity),
+		On: append([]string{}, r.On...), When: r.When, Reason: r.Reason, Reference: orNull(r.Reference)}
 	i := slices.IndexFunc(governance.Genesis(), func(g governance.Rule) bool { return g.ID == r.ID })
 	if out.Genesis = i >= 0; out.Genesis {
 		out.Core = governance.Genesis()[i].Core()
@@ -129,8 +141,10 @@ func listRules(rc *api.Request) (api.Response, error) {
 		if err != nil {
 			return out, err
 		}
-		out = constitution{Version: s.Version, Hash: s.Hash, Height: s.Height, At: s.At, Current: s.Version == now.Version, Amendment: orNull(s.Amendment), Pack: orNull(s.Pack),
-			Environment: orNull(s.Mesh.Class), Threshold: part(governance.Scope{Class: s.Mesh.Class}.Threshold()), Keys: []key{}, Required: s.Required(), Rules: []rule{}, Variables: variables()}
+		out = constitution{Version: s.Version, Hash: s.Hash, Height: s.Height, At: s.At, Current: s.Version == now.Version,
+			Amendment: orNull(s.Amendment), Pack: orNull(s.Pack),
+			Environment: orNull(s.Mesh.Class), Threshold: part(governance.Scope{Class: s.Mesh.Class}.Threshold()), Keys: []key{},
+			Required: s.Required(), Rules: []rule{}, Variables: variables()}
 		for _, k := range s.Keys {
 			out.Keys = append(out.Keys, key{k.ID, k.Name, k.Public})
 		}
@@ -219,7 +233,8 @@ func placeOf(tx *ledger.Tx, of ledger.CompanyID, project string) (placeShape, er
 	if of != "" {
 		p = govern.PlaceOf(tx, of, project)
 	}
-	out := placeShape{Company: orNull(of), Project: orNull(project), Environment: orNull(p.Class), Minutes: p.Wait, Threshold: part(govern.ScopeOf(tx, s, of, project).Threshold())}
+	out := placeShape{Company: orNull(of), Project: orNull(project), Environment: orNull(p.Class), Minutes: p.Wait,
+		Threshold: part(govern.ScopeOf(tx, s, of, project).Threshold())}
 	if p.Asks != govern.AsOutside {
 		asks := p.Asks == govern.Asks
 		out.Human = &asks

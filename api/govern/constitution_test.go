@@ -15,8 +15,10 @@ func TestCommandsPassTheGate(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	of := h.Company("Acme")
-	ada := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
-	asAda := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+	ada := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","adapterType":"process"}`).Want(t, 201, "").
+		Field(t, "id")
+	asAda := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "").
+		Field(t, "token")
 	const at = "/api/v1/govern/amendments"
 	h.Call("GET", "/api/v1/govern/rules", "").Want(t, 200, `"version":1`)
 	h.Call("POST", at, `{"rules":[{"id":"ACM-1","branch":"executive","severity":"critical","on":["goal.create"],"when":"nonsense","reason":"no"}]}`).
@@ -32,21 +34,26 @@ func TestCommandsPassTheGate(t *testing.T) {
 	h.Call("GET", "/api/v1/govern/rules?version=1", "").Want(t, 200, `"inForce":false`)
 
 	goal, label := "/api/companies/"+of+"/goals", "/api/companies/"+of+"/labels"
-	h.Call("POST", goal, `{"title":"Grow"}`, asAda).Want(t, 403, `Denied by rule ACM-1 of the constitution: Goal create is for managers`)
+	h.Call("POST", goal, `{"title":"Grow"}`, asAda).
+		Want(t, 403, `Denied by rule ACM-1 of the constitution: Goal create is for managers`)
 	waits := h.Call("POST", label, `{"name":"bug","color":"#ff0000"}`, asAda).Want(t, 409, `"code":"approval_required"`)
 	details := waits.Decode(t).(map[string]any)["details"].(map[string]any)
 	h.Call("GET", label, "").Want(t, 200, `[]`)
-	h.Call("POST", fmt.Sprintf("/api/approvals/%s/approve", details["approvalId"]), `{}`).Want(t, 200, `"status":"approved"`)
+	h.Call("POST", fmt.Sprintf("/api/approvals/%s/approve", details["approvalId"]), `{}`).
+		Want(t, 200, `"status":"approved"`)
 	h.Call("GET", label, "").Want(t, 200, `"name":"bug"`)
 	h.Call("GET", "/api/v1/govern/decisions?decision=deny", "").Want(t, 200, `"spoken_rules":["ACM-1"]`)
 	h.Call("GET", "/api/v1/govern/decisions?rule=ACM-2&limit=1", "", asAda).Want(t, 200, `"answer":"approved"`)
 	h.Call("GET", "/api/v1/govern/decisions?decision=maybe", "").Want(t, 400, "want permit, warn, escalate or deny")
 	h.Call("POST", "/api/v1/govern/replay", `{}`).Want(t, 200, `"replayed":3,"same":3`)
 	h.Call("POST", "/api/v1/govern/replay", `{"version":1}`).Want(t, 200, `"same":0`)
-	other := h.Call("POST", "/api/companies/"+h.Company("Other")+"/agents", `{"name":"Bob","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
-	asBob := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+other+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+	other := h.Call("POST", "/api/companies/"+h.Company("Other")+"/agents", `{"name":"Bob","adapterType":"process"}`).
+		Want(t, 201, "").Field(t, "id")
+	asBob := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+other+"/keys", `{"name":"k"}`).Want(t, 201, "").
+		Field(t, "token")
 	h.Call("GET", "/api/v1/govern/decisions", "", asBob).Want(t, 200, `[]`)
-	h.Call("GET", "/api/v1/govern/decisions/"+fmt.Sprint(details["decisionId"]), "", asBob).Want(t, 404, "Decision not found")
+	h.Call("GET", "/api/v1/govern/decisions/"+fmt.Sprint(details["decisionId"]), "", asBob).
+		Want(t, 404, "Decision not found")
 }
 
 // Packs come into force at once where the board has no signing keys. Afterwards a key signs what the answer says.
@@ -65,7 +72,8 @@ func TestPacksAndKeys(t *testing.T) {
 	a := h.Call("POST", "/api/v1/govern/packs/relaxed/apply", "").Want(t, 200, `"status":"proposed"`)
 	h.Call("POST", "/api/v1/govern/amendments/3/sign", `{}`).Want(t, 403, "sign with one of them")
 	signature := base64.StdEncoding.EncodeToString(ed25519.Sign(key, []byte(a.Field(t, "message"))))
-	h.Call("POST", "/api/v1/govern/amendments/3/sign", `{"keyId":"`+id+`","signature":"`+signature+`"}`).Want(t, 200, `"signed":1`)
+	h.Call("POST", "/api/v1/govern/amendments/3/sign", `{"keyId":"`+id+`","signature":"`+signature+`"}`).
+		Want(t, 200, `"signed":1`)
 	h.Call("POST", "/api/v1/govern/amendments/3/enact", "").Want(t, 200, `"version":4`)
 }
 
@@ -77,7 +85,8 @@ func TestEnvironments(t *testing.T) {
 	h.Call("PUT", "/api/v1/govern/place", `{"environment":"prod"}`).Want(t, 200, `"threshold":0.3`)
 	h.Call("PUT", "/api/v1/govern/place", `{"companyId":"`+of+`","environment":"staging"}`).Want(t, 200, `"threshold":0.6`)
 	h.Call("GET", "/api/v1/govern/place?companyId="+of, "").Want(t, 200, `"environment":"staging"`)
-	h.Call("POST", "/api/v1/govern", `{"action":"fs.stat","agent_id":"a","context":{"company_id":"`+of+`"}}`).Want(t, 200, `"threshold":0.6`)
+	h.Call("POST", "/api/v1/govern", `{"action":"fs.stat","agent_id":"a","context":{"company_id":"`+of+`"}}`).
+		Want(t, 200, `"threshold":0.6`)
 	h.Call("POST", "/api/v1/govern", `{"action":"fs.stat","agent_id":"a"}`).Want(t, 200, `"threshold":0.3`)
 	h.Call("PUT", "/api/v1/govern/place", `{"environment":"moon"}`).Want(t, 400, "environment")
 }

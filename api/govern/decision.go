@@ -17,15 +17,23 @@ import (
 func decisionRoutes() []api.Route {
 	const tag, at = "governance", "/api/v1/govern"
 	return []api.Route{
-		{Method: "GET", Path: at + "/decisions", Kernel: true, Tag: tag, Summary: "List decisions of the gate, newest first: denials, deferrals, warnings and permits of high risk", Query: decisionQuery, Out: []made{}, Handle: listDecisions},
-		{Method: "GET", Path: at + "/decisions/{id}", Kernel: true, Tag: tag, Summary: "Show a decision of the gate, with everything that led to it", Out: made{}, Handle: readDecision},
-		{Method: "POST", Path: at + "/replay", Kernel: true, Tag: tag, Summary: "Decide again what was decided, and compare bit for bit", In: replayBody{}, Out: replayed{}, Handle: replay},
+		{Method: "GET", Path: at + "/decisions", Kernel: true, Tag: tag,
+			Summary: "List decisions of the gate, newest first: denials, deferrals, warnings and permits of high risk",
+			Query:   decisionQuery, Out: []made{}, Handle: listDecisions},
+		{Method: "GET", Path: at + "/decisions/{id}", Kernel: true, Tag: tag,
+			Summary: "Show a decision of the gate, with everything that led to it", Out: made{}, Handle: readDecision},
+		{Method: "POST", Path: at + "/replay", Kernel: true, Tag: tag,
+			Summary: "Decide again what was decided, and compare bit for bit", In: replayBody{}, Out: replayed{},
+			Handle: replay},
 	}
 }
 
-var decisionQuery = []api.Param{{Name: "companyId", Doc: "all that the caller sees unless given"}, {Name: "decision", Doc: "permit, warn, escalate or deny; several with commas"},
-	{Name: "agentId", Doc: "who acts"}, {Name: "action", Doc: "such as issue.delete"}, {Name: "rule", Doc: "ID of a rule that spoke"}, {Name: "runId"},
-	{Name: "version", Doc: "of the constitution", Type: "integer"}, {Name: "since", Doc: "a time"}, {Name: "limit", Doc: "100 unless given, at most 1000", Type: "integer"}}
+var decisionQuery = []api.Param{{Name: "companyId", Doc: "all that the caller sees unless given"},
+	{Name: "decision", Doc: "permit, warn, escalate or deny; several with commas"},
+	{Name: "agentId", Doc: "who acts"}, {Name: "action", Doc: "such as issue.delete"},
+	{Name: "rule", Doc: "ID of a rule that spoke"}, {Name: "runId"},
+	{Name: "version", Doc: "of the constitution", Type: "integer"}, {Name: "since", Doc: "a time"},
+	{Name: "limit", Doc: "100 unless given, at most 1000", Type: "integer"}}
 
 type (
 	// made is a decision that was made, with what it was made of.
@@ -106,29 +114,37 @@ func madeOf(d govern.Decision) made {
 		action, _ = governance.ActionOf(d.Act.Action)
 	}
 	s := d.Said
-	out := made{ID: d.ID, Company: orNull(d.Company), Height: d.Height, At: d.At, Decision: s.Verdict.String(), Reason: s.Reason, Action: d.Act.Action, Class: string(action.Class),
-		ActorType: d.Actor, Actor: d.Act.Agent, Role: orNull(d.Act.Role), Rank: string(d.Act.Rank), Run: orNull(d.Run), Node: orNull(d.Node), Version: d.Version,
-		Vector: vectorOf(s.Effect), Effect: effectOf(s.Effect), Magnitude: part(s.Effect.Magnitude()), Threshold: part(s.Threshold), Environment: orNull(d.Act.Scope.Class),
-		Amount: d.Act.Context.Amount, Issue: orNull(d.Act.Context.Issue), Clearances: append([]string{}, d.Act.Context.Clearances...), Evaluated: append([]string{}, s.Asked...),
-		Spoken: []string{}, Opinions: []opinion{}, Rules: []voice{}, Count: d.Count, LastAt: d.LastAt, Approval: orNull(d.Approval), Answer: orNull(d.Answer)}
+	out := made{ID: d.ID, Company: orNull(d.Company), Height: d.Height, At: d.At, Decision: s.Verdict.String(),
+		Reason: s.Reason, Action: d.Act.Action, Class: string(action.Class),
+		ActorType: d.Actor, Actor: d.Act.Agent, Role: orNull(d.Act.Role), Rank: string(d.Act.Rank), Run: orNull(d.Run),
+		Node: orNull(d.Node), Version: d.Version,
+		Vector: vectorOf(s.Effect), Effect: effectOf(s.Effect), Magnitude: part(s.Effect.Magnitude()),
+		Threshold: part(s.Threshold), Environment: orNull(d.Act.Scope.Class),
+		Amount: d.Act.Context.Amount, Issue: orNull(d.Act.Context.Issue), Clearances: append([]string{},
+			d.Act.Context.Clearances...), Evaluated: append([]string{}, s.Asked...),
+		Spoken: []string{}, Opinions: []opinion{}, Rules: []voice{}, Count: d.Count, LastAt: d.LastAt,
+		Approval: orNull(d.Approval), Answer: orNull(d.Answer)}
 	for _, o := range s.Opinions {
 		out.Opinions = append(out.Opinions, opinion{string(o.Branch), o.Verdict.String(), o.Rules})
 	}
 	for _, v := range s.Voices {
 		out.Spoken = append(out.Spoken, v.Rule)
-		out.Rules = append(out.Rules, voice{v.Rule, v.Title, string(v.Branch), string(v.Severity), v.Verdict.String(), v.Reason, v.Failed})
+		out.Rules = append(out.Rules, voice{v.Rule, v.Title, string(v.Branch), string(v.Severity), v.Verdict.String(),
+			v.Reason, v.Failed})
 	}
 	return out
 }
 
 // verdicts are the words for them; a deferral has two.
-var verdicts = map[string]governance.Verdict{"permit": governance.Permit, "warn": governance.Warn, "escalate": governance.Defer, "defer": governance.Defer, "deny": governance.Deny}
+var verdicts = map[string]governance.Verdict{"permit": governance.Permit, "warn": governance.Warn,
+	"escalate": governance.Defer, "defer": governance.Defer, "deny": governance.Deny}
 
 func queryOf(rc *api.Request) (q govern.Query, company string, err error) {
 	if company, err = rc.QueryUUID("companyId"); err != nil {
 		return q, company, err
 	}
-	q = govern.Query{Agent: strings.TrimSpace(rc.Query("agentId")), Action: rc.Query("action"), Rule: rc.Query("rule"), Run: rc.Query("runId")}
+	q = govern.Query{Agent: strings.TrimSpace(rc.Query("agentId")), Action: rc.Query("action"), Rule: rc.Query("rule"),
+		Run: rc.Query("runId")}
 	for _, word := range rc.QueryList("decision") {
 		v, ok := verdicts[word]
 		if !ok {
@@ -240,7 +256,8 @@ func (r *replayed) again(tx *ledger.Tx, d govern.Decision, version uint64) error
 		return nil
 	}
 	if r.Differ++; len(r.Different) < maxDifferent {
-		r.Different = append(r.Different, other{d.ID, d.Act.Action, version, d.Said.Verdict.String(), is.Verdict.String(), is.Reason})
+		r.Different = append(r.Different, other{d.ID, d.Act.Action, version, d.Said.Verdict.String(),
+			is.Verdict.String(), is.Reason})
 	}
 	return nil
 }

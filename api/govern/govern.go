@@ -26,8 +26,11 @@ func Routes() []api.Route {
 func askRoutes() []api.Route {
 	const tag, at = "governance", "/api/v1/govern"
 	return []api.Route{
-		{Method: "POST", Path: at, Kernel: true, Capability: "govern", Tag: tag, Summary: "Ask the gate whether an act should happen", In: askBody{}, Out: decision{}, Handle: decide},
-		{Method: "POST", Path: at + "/explain", Kernel: true, Capability: "govern", Tag: tag, Summary: "Tell how the effect of an act comes to be, step by step", In: askBody{}, Out: explanation{}, Handle: explain},
+		{Method: "POST", Path: at, Kernel: true, Capability: "govern", Tag: tag,
+			Summary: "Ask the gate whether an act should happen", In: askBody{}, Out: decision{}, Handle: decide},
+		{Method: "POST", Path: at + "/explain", Kernel: true, Capability: "govern", Tag: tag,
+			Summary: "Tell how the effect of an act comes to be, step by step", In: askBody{}, Out: explanation{},
+			Handle: explain},
 	}
 }
 
@@ -171,10 +174,13 @@ func asked(rc *api.Request) (governance.Act, []string, api.Response, error) {
 		return fail(badBody(err))
 	}
 	c := in.Context
-	act := governance.Act{Action: in.Action, Agent: in.Agent, Company: ledger.CompanyID(strings.ToLower(c.Company)), Rank: governance.Worker,
+	act := governance.Act{Action: in.Action, Agent: in.Agent, Company: ledger.CompanyID(strings.ToLower(c.Company)),
+		Rank:  governance.Worker,
 		Scope: governance.Scope{Class: governance.EnvironmentClass(c.Environment), HumanApproval: c.Human},
-		Context: governance.Context{Command: c.Command, Path: c.Path, Workspace: c.Workspace, Data: c.Data, Reason: c.Reason, Issue: c.Issue, Revision: c.Revision,
-			Amount: c.Amount, Outside: c.Outside, First: c.First, Irreversible: c.Irreversible, Incident: c.Incident, Clearances: c.Clearances, Approvers: c.Approvers}}
+		Context: governance.Context{Command: c.Command, Path: c.Path, Workspace: c.Workspace, Data: c.Data, Reason: c.Reason,
+			Issue: c.Issue, Revision: c.Revision,
+			Amount: c.Amount, Outside: c.Outside, First: c.First, Irreversible: c.Irreversible, Incident: c.Incident,
+			Clearances: c.Clearances, Approvers: c.Approvers}}
 	if k, ok := company.KindOf(in.Action); ok && k.Weight.Free == "" {
 		row := k.Action()
 		act.Row = &row
@@ -247,7 +253,8 @@ func place(tx *ledger.Tx, rc *api.Request, act *governance.Act, c contextBody) (
 	switch {
 	case err != nil:
 		return nil, err
-	case rc.IsAgent() && a.ID != "" && a.ID != rc.Actor.ID && !slices.ContainsFunc(superiors(tx, a), func(s entity.Agent) bool { return s.ID == rc.Actor.ID }):
+	case rc.IsAgent() && a.ID != "" && a.ID != rc.Actor.ID && !slices.ContainsFunc(superiors(tx, a),
+		func(s entity.Agent) bool { return s.ID == rc.Actor.ID }):
 		return nil, api.Forbidden("agent_id: an agent asks about itself and those that report to it")
 	case a.ID != "":
 		act.Agent, act.Company, act.Role, act.Rank = a.ID, a.Company, a.Role, govern.RankOf(tx, a.Company, a.ID, true)
@@ -354,13 +361,16 @@ func decide(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	d := g.Decide(act)
-	out := decision{Decision: word(d.Verdict), Reason: d.Reason, Vector: vectorOf(d.Effect), Effect: effectOf(d.Effect), Magnitude: part(d.Effect.Magnitude()),
-		Threshold: part(d.Threshold), Evaluated: d.Evaluated(), Spoken: []string{}, Warnings: []string{}, Opinions: []opinion{}, Rules: []voice{},
+	out := decision{Decision: word(d.Verdict), Reason: d.Reason, Vector: vectorOf(d.Effect), Effect: effectOf(d.Effect),
+		Magnitude: part(d.Effect.Magnitude()),
+		Threshold: part(d.Threshold), Evaluated: d.Evaluated(), Spoken: []string{}, Warnings: []string{},
+		Opinions: []opinion{}, Rules: []voice{},
 		Ignored: append([]string{}, ignored...), Rank: string(act.Rank), Version: g.Version()}
 	for _, o := range d.Opinions {
 		out.Opinions = append(out.Opinions, opinion{string(o.Branch), o.Verdict.String(), len(o.Evaluated)})
 		for _, v := range o.Spoken {
-			out.Rules = append(out.Rules, voice{v.Rule, v.Title, string(o.Branch), string(v.Severity), v.Verdict.String(), v.Reason, v.Failed})
+			out.Rules = append(out.Rules, voice{v.Rule, v.Title, string(o.Branch), string(v.Severity), v.Verdict.String(),
+				v.Reason, v.Failed})
 			out.Spoken = append(out.Spoken, v.Rule)
 			if v.Verdict == governance.Warn {
 				out.Warnings = append(out.Warnings, v.Reason)
@@ -386,8 +396,10 @@ func explain(rc *api.Request) (api.Response, error) {
 	action, e, steps := governance.Weigh(act)
 	_, known := governance.ActionOf(act.Action)
 	known = known || act.Row != nil
-	out := explanation{Action: action.Name, Class: string(action.Class), Title: action.Title, Known: known, Base: effectOf(action.Base), Steps: []step{},
-		Vector: vectorOf(e), Effect: effectOf(e), Magnitude: part(e.Magnitude()), Threshold: part(act.Scope.Threshold()), Rank: string(act.Rank),
+	out := explanation{Action: action.Name, Class: string(action.Class), Title: action.Title, Known: known,
+		Base: effectOf(action.Base), Steps: []step{},
+		Vector: vectorOf(e), Effect: effectOf(e), Magnitude: part(e.Magnitude()), Threshold: part(act.Scope.Threshold()),
+		Rank:    string(act.Rank),
 		Ignored: append([]string{}, ignored...)}
 	for _, s := range steps {
 		out.Steps = append(out.Steps, step{s.Dimension.String(), part(s.From), part(s.To), s.Why})
@@ -407,5 +419,6 @@ func vectorOf(e governance.Effect) []float64 {
 }
 
 func effectOf(e governance.Effect) effect {
-	return effect{part(e[governance.Risk]), part(e[governance.Fairness]), part(e[governance.Privacy]), part(e[governance.Novelty]), part(e[governance.Security])}
+	return effect{part(e[governance.Risk]), part(e[governance.Fairness]), part(e[governance.Privacy]),
+		part(e[governance.Novelty]), part(e[governance.Security])}
 }

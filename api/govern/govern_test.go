@@ -48,7 +48,8 @@ func TestTheDocumentedRequest(t *testing.T) {
 	const body = `{"action":"execute_shell_command","agent_id":"agent-reviewer","context":{"command":"rm -rf /tmp/build","risk":0.7%s}}`
 	h.Call("POST", "/api/v1/govern", fmt.Sprintf(body, "")).Want(t, 200, `"effect_vector":[0.7,0.5,0.3,0.8,0.6]`)
 	a := ask(t, h, fmt.Sprintf(body, ""))
-	if a.Decision != "deny" || a.Reason != "High-risk shell command requires Manager approval" || a.Magnitude != 1.353 || a.Rank != "worker" || a.Chain != nil {
+	if a.Decision != "deny" || a.Reason != "High-risk shell command requires Manager approval" || a.Magnitude != 1.353 ||
+		a.Rank != "worker" || a.Chain != nil {
 		t.Errorf("got %+v", a)
 	}
 	for _, id := range []string{"GOV-001", "GOV-002", "SOP-L006"} {
@@ -56,16 +57,19 @@ func TestTheDocumentedRequest(t *testing.T) {
 			t.Errorf("%s was not asked: %v", id, a.Evaluated)
 		}
 	}
-	if len(a.Opinions) != 3 || a.Opinions[2].Branch != "judicial" || a.Opinions[2].Decision != "deny" || a.Opinions[1].Decision != "permit" {
+	if len(a.Opinions) != 3 || a.Opinions[2].Branch != "judicial" || a.Opinions[2].Decision != "deny" ||
+		a.Opinions[1].Decision != "permit" {
 		t.Errorf("opinions: %+v", a.Opinions)
 	}
 	if a := ask(t, h, fmt.Sprintf(body, `,"approval_chain":["agent-ceo"]`)); a.Decision != "escalate" {
 		t.Errorf("with a manager to ask: %+v", a)
 	}
-	if a := ask(t, h, fmt.Sprintf(body, `,"clearances":["risk-review"],"reason":"clean"`)); a.Decision != "permit" || len(a.Warnings) != 2 {
+	if a := ask(t, h, fmt.Sprintf(body, `,"clearances":["risk-review"],"reason":"clean"`)); a.Decision != "permit" ||
+		len(a.Warnings) != 2 {
 		t.Errorf("when the risk was reviewed: %+v", a)
 	}
-	if a := ask(t, h, `{"action":"fs.stat","agent_id":"agent-reviewer"}`); a.Decision != "permit" || a.Reason != "" || len(a.Rules) != 0 {
+	if a := ask(t, h, `{"action":"fs.stat","agent_id":"agent-reviewer"}`); a.Decision != "permit" || a.Reason != "" ||
+		len(a.Rules) != 0 {
 		t.Errorf("a look at a file: %+v", a)
 	}
 }
@@ -76,18 +80,25 @@ func TestAnAgentIsNotBelievedInItsOwnFavour(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	of := h.Company("Acme")
-	boss := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Cleo","role":"ceo","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").Field(t, "id")
-	ada := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","role":"engineer","reportsTo":"`+boss+`","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").Field(t, "id")
-	asAda := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+	boss := h.Call("POST", "/api/companies/"+of+"/agents",
+		`{"name":"Cleo","role":"ceo","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").
+		Field(t, "id")
+	ada := h.Call("POST", "/api/companies/"+of+"/agents",
+		`{"name":"Ada","role":"engineer","reportsTo":"`+boss+`","adapterType":"process","adapterConfig":{"command":"true"}}`).
+		Want(t, 201, "").Field(t, "id")
+	asAda := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "").
+		Field(t, "token")
 
 	const shell = `{"action":"exec","agent_id":"%s","context":{"environment":"dev","human_approval":true,"clearances":["risk-review","security-review"],"workspace":"/","rank":"ceo","approval_chain":["%s"]}}`
 	a := ask(t, h, fmt.Sprintf(shell, ada, "board"), asAda)
-	want := []string{"context.rank", "context.environment", "context.human_approval", "context.clearances", "context.workspace", "context.approval_chain"}
+	want := []string{"context.rank", "context.environment", "context.human_approval", "context.clearances",
+		"context.workspace", "context.approval_chain"}
 	if a.Decision != "deny" || a.Rank != "worker" || !slices.Equal(a.Ignored, want) {
 		t.Errorf("who says that it was approved: %+v", a)
 	}
 	for _, name := range []string{boss, "Cleo", "cleo"} {
-		if a := ask(t, h, fmt.Sprintf(shell, ada, name), asAda); a.Decision != "escalate" || slices.Contains(a.Ignored, "context.approval_chain") {
+		if a := ask(t, h, fmt.Sprintf(shell, ada, name), asAda); a.Decision != "escalate" || slices.Contains(a.Ignored,
+			"context.approval_chain") {
 			t.Errorf("with its manager %s to ask: %+v", name, a)
 		}
 	}
@@ -107,7 +118,8 @@ func TestAnAgentIsNotBelievedInItsOwnFavour(t *testing.T) {
 
 	// An agent does not borrow the rank of its manager.
 	h.Call("POST", "/api/v1/govern", fmt.Sprintf(hire, "Cleo"), asAda).Want(t, 403, `"code":"FORBIDDEN"`)
-	asBoss := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+boss+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+	asBoss := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+boss+"/keys", `{"name":"k"}`).Want(t, 201, "").
+		Field(t, "token")
 	if a := ask(t, h, fmt.Sprintf(hire, "Ada"), asBoss); a.Decision != "deny" || a.Rank != "worker" {
 		t.Errorf("a manager asks about who reports to it: %+v", a)
 	}
@@ -118,12 +130,17 @@ func TestAnAgentIsNotBelievedInItsOwnFavour(t *testing.T) {
 	if a := ask(t, h, fmt.Sprintf(foreign, `"paperclip_company":"pc-1"`)); a.Decision != "permit" {
 		t.Errorf("an agent of another system: %+v", a)
 	}
-	h.Call("POST", "/api/v1/govern", fmt.Sprintf(foreign, `"paperclip_company":"pc-1"`), asAda).Want(t, 404, `"code":"NOT_FOUND"`)
-	h.Call("POST", "/api/v1/govern", `{"action":"exec","agent_id":"`+ada+`","context":{"company_id":"`+h.Company("Third")+`"}}`).Want(t, 404, "Agent not found")
+	h.Call("POST", "/api/v1/govern", fmt.Sprintf(foreign, `"paperclip_company":"pc-1"`), asAda).
+		Want(t, 404, `"code":"NOT_FOUND"`)
+	h.Call("POST", "/api/v1/govern",
+		`{"action":"exec","agent_id":"`+ada+`","context":{"company_id":"`+h.Company("Third")+`"}}`).
+		Want(t, 404, "Agent not found")
 
 	other := h.Company("Other")
-	h.Call("POST", "/api/v1/govern", `{"action":"exec","agent_id":"x","context":{"company_id":"`+other+`"}}`, asAda).Want(t, 404, `"code":"NOT_FOUND"`)
-	h.Call("POST", "/api/v1/govern", `{"action":"exec","agent_id":"x","context":{"company_id":"nowhere"}}`).Want(t, 404, `"code":"NOT_FOUND"`)
+	h.Call("POST", "/api/v1/govern", `{"action":"exec","agent_id":"x","context":{"company_id":"`+other+`"}}`, asAda).
+		Want(t, 404, `"code":"NOT_FOUND"`)
+	h.Call("POST", "/api/v1/govern", `{"action":"exec","agent_id":"x","context":{"company_id":"nowhere"}}`).
+		Want(t, 404, `"code":"NOT_FOUND"`)
 }
 
 // What does not fit is refused in the kernel's form, with the member's name.
@@ -145,14 +162,16 @@ func TestBadQuestions(t *testing.T) {
 	if a := ask(t, h, `{"action":"nobody.knows","agent_id":"a","context":{"risk":"0.05","strange":{"x":[1]}}}`); a.Decision != "deny" {
 		t.Errorf("an action that no table names: %+v", a)
 	}
-	h.Call("POST", "/api/v1/govern", `{"action":"`+strings.Repeat("x", 257)+`","agent_id":"a"}`).Want(t, 400, `"code":"INVALID_ACTION"`)
+	h.Call("POST", "/api/v1/govern", `{"action":"`+strings.Repeat("x", 257)+`","agent_id":"a"}`).
+		Want(t, 400, `"code":"INVALID_ACTION"`)
 }
 
 // An effect is explained step by step, and the rules are listed with what they read.
 func TestEffectsAndRulesAreTold(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	r := h.Call("POST", "/api/v1/govern/explain", `{"action":"network.egress","agent_id":"a","context":{"outside":true,"security":0.45}}`)
+	r := h.Call("POST", "/api/v1/govern/explain",
+		`{"action":"network.egress","agent_id":"a","context":{"outside":true,"security":0.45}}`)
 	r.Want(t, 200, `"effect_vector":[0.2,0,0.3,0,0.65]`)
 	r.Want(t, 200, `{"dimension":"security","from":0.3,"to":0.45,"why":"context.security"},{"dimension":"security","from":0.45,"to":0.65,"why":"the target is outside the company"}`)
 	rules := h.Call("GET", "/api/v1/govern/rules", "").Want(t, 200, `"id":"GOV-001"`).Decode(t).(map[string]any)

@@ -27,24 +27,42 @@ const (
 // run with its own, on the node that executes it; an administrator acts as the node.
 func MessageRoutes() []api.Route {
 	const root = at + "/ipc"
-	of := api.Param{Name: "process", Type: "integer", Doc: "PID on this node, of an administrator's request: as this process; the node itself unless given"}
+	of := api.Param{Name: "process", Type: "integer",
+		Doc: "PID on this node, of an administrator's request: as this process; the node itself unless given"}
 	node := api.Param{Name: "node", Doc: "name or ID of the node; the one that answers unless given"}
 	return []api.Route{
-		{Method: "POST", Path: root + "/send", Tag: tag, Kernel: true, Processes: true, Once: true, Summary: "Send a message to a process, a name, a group, a service, a topic or a node", In: courier.Order{}, Out: messageSent{}, Status: http.StatusCreated,
+		{Method: "POST", Path: root + "/send", Tag: tag, Kernel: true, Processes: true, Once: true,
+			Summary: "Send a message to a process, a name, a group, a service, a topic or a node", In: courier.Order{},
+			Out: messageSent{}, Status: http.StatusCreated,
 			Query: []api.Param{of}, MaxBody: messageBody, Timeout: requestTime, Handle: send},
-		{Method: "POST", Path: root + "/request", Tag: tag, Kernel: true, Processes: true, Once: true, Summary: "Send a request and answer with its reply", In: courier.Order{}, Out: courier.Shown{},
+		{Method: "POST", Path: root + "/request", Tag: tag, Kernel: true, Processes: true, Once: true,
+			Summary: "Send a request and answer with its reply", In: courier.Order{}, Out: courier.Shown{},
 			Query: []api.Param{of}, MaxBody: messageBody, Timeout: requestTime, Handle: request},
-		{Method: "POST", Path: root + "/receive", Tag: tag, Kernel: true, Processes: true, Once: true, Summary: "Receive the next messages, waiting for the first", In: courier.Reading{}, Out: messagesReceived{},
+		{Method: "POST", Path: root + "/receive", Tag: tag, Kernel: true, Processes: true, Once: true,
+			Summary: "Receive the next messages, waiting for the first", In: courier.Reading{}, Out: messagesReceived{},
 			Query: []api.Param{of}, Timeout: courier.MaxLongPoll + 10*time.Second, Handle: receive},
-		{Method: "POST", Path: root + "/messages/{message}/ack", Tag: tag, Kernel: true, Processes: true, Once: true, Summary: "Acknowledge a reliable message: it is handled, and not sent again", Out: messageDone{}, Query: []api.Param{of}, Handle: ack},
-		{Method: "POST", Path: root + "/messages/{message}/reply", Tag: tag, Kernel: true, Processes: true, Once: true, Summary: "Reply to a request", In: courier.Answering{}, Out: messageDone{}, Query: []api.Param{of}, MaxBody: messageBody, Handle: reply},
-		{Method: "GET", Path: root + "/inboxes", Tag: tag, Kernel: true, Who: api.Admin, Summary: "Show how the inboxes of a node stand: what waits, and for how much there is room", Out: inboxRows{},
+		{Method: "POST", Path: root + "/messages/{message}/ack", Tag: tag, Kernel: true, Processes: true, Once: true,
+			Summary: "Acknowledge a reliable message: it is handled, and not sent again", Out: messageDone{},
+			Query: []api.Param{of}, Handle: ack},
+		{Method: "POST", Path: root + "/messages/{message}/reply", Tag: tag, Kernel: true, Processes: true, Once: true,
+			Summary: "Reply to a request", In: courier.Answering{}, Out: messageDone{}, Query: []api.Param{of},
+			MaxBody: messageBody, Handle: reply},
+		{Method: "GET", Path: root + "/inboxes", Tag: tag, Kernel: true, Who: api.Admin,
+			Summary: "Show how the inboxes of a node stand: what waits, and for how much there is room", Out: inboxRows{},
 			Query: []api.Param{node, {Name: "from", Type: "integer", Doc: "lowest PID"}}, NoTool: true, Handle: listInboxes},
-		{Method: "GET", Path: root + "/outbox", Tag: tag, Kernel: true, Who: api.Admin, Summary: "List the reliable messages of a node that were not acknowledged", Out: outboxRows{}, Query: []api.Param{node}, NoTool: true, Handle: listOutbox},
-		{Method: "GET", Path: root + "/dead-letters", Tag: tag, Kernel: true, Who: api.Admin, Summary: "List the messages that a node could not deliver, and why", Out: letterRows{},
-			Query: []api.Param{node, {Name: "after", Type: "integer", Doc: "number of the last one seen"}, {Name: "limit", Type: "integer", Doc: "1 to 100; 100 unless given"}}, Handle: listLetters},
-		{Method: "POST", Path: root + "/dead-letters/replay", Tag: tag, Kernel: true, Once: true, Who: api.Admin, Summary: "Send dead letters of a node again", In: lettersAgain{}, Out: lettersReplayed{}, Query: []api.Param{node}, NoTool: true, Handle: replay},
-		{Method: "DELETE", Path: root + "/dead-letters", Tag: tag, Kernel: true, Once: true, Who: api.Admin, Summary: "Delete the dead letters of a node", Out: lettersPurged{}, Query: []api.Param{node}, NoTool: true, Handle: purge},
+		{Method: "GET", Path: root + "/outbox", Tag: tag, Kernel: true, Who: api.Admin,
+			Summary: "List the reliable messages of a node that were not acknowledged", Out: outboxRows{},
+			Query: []api.Param{node}, NoTool: true, Handle: listOutbox},
+		{Method: "GET", Path: root + "/dead-letters", Tag: tag, Kernel: true, Who: api.Admin,
+			Summary: "List the messages that a node could not deliver, and why", Out: letterRows{},
+			Query: []api.Param{node, {Name: "after", Type: "integer", Doc: "number of the last one seen"},
+				{Name: "limit", Type: "integer", Doc: "1 to 100; 100 unless given"}}, Handle: listLetters},
+		{Method: "POST", Path: root + "/dead-letters/replay", Tag: tag, Kernel: true, Once: true, Who: api.Admin,
+			Summary: "Send dead letters of a node again", In: lettersAgain{}, Out: lettersReplayed{}, Query: []api.Param{node},
+			NoTool: true, Handle: replay},
+		{Method: "DELETE", Path: root + "/dead-letters", Tag: tag, Kernel: true, Once: true, Who: api.Admin,
+			Summary: "Delete the dead letters of a node", Out: lettersPurged{}, Query: []api.Param{node}, NoTool: true,
+			Handle: purge},
 	}
 }
 
@@ -118,7 +136,8 @@ func caller(rc *api.Request) (*courier.Courier, kernel.PID, error) {
 	case rc.IsAgent():
 		e, ok := c.OfRun(rc.Run)
 		if rc.Run == "" || !ok || e.Agent != rc.Actor.ID {
-			return nil, 0, &ledger.Refusal{Code: ledger.Conflict, ErrCode: "process_not_found", Message: "An agent sends and receives under its run, at the node that executes the run: ask with the run's token at the URL that the run was told"}
+			return nil, 0, &ledger.Refusal{Code: ledger.Conflict, ErrCode: "process_not_found",
+				Message: "An agent sends and receives under its run, at the node that executes the run: ask with the run's token at the URL that the run was told"}
 		}
 		return c, e.PID, nil
 	}
@@ -133,8 +152,10 @@ func caller(rc *api.Request) (*courier.Courier, kernel.PID, error) {
 
 // statusOf says how the reasons of failures are answered.
 var statusOf = map[post.Reason]ledger.Code{
-	post.TargetNotFound: ledger.NotFound, post.InboxFull: ledger.TooMany, post.GovernanceDenied: ledger.Forbidden, post.Deferred: ledger.Forbidden, post.NotAllowed: ledger.Forbidden,
-	post.Timeout: ledger.Conflict, post.AgentExited: ledger.Conflict, post.Unreachable: ledger.Conflict, post.LimitExceeded: ledger.Conflict, post.NotOpen: ledger.Conflict,
+	post.TargetNotFound: ledger.NotFound, post.InboxFull: ledger.TooMany, post.GovernanceDenied: ledger.Forbidden,
+	post.Deferred: ledger.Forbidden, post.NotAllowed: ledger.Forbidden,
+	post.Timeout: ledger.Conflict, post.AgentExited: ledger.Conflict, post.Unreachable: ledger.Conflict,
+	post.LimitExceeded: ledger.Conflict, post.NotOpen: ledger.Conflict,
 }
 
 // refused answers a failure of a message.
@@ -301,7 +322,8 @@ func listInboxes(rc *api.Request) (api.Response, error) {
 	name, out, err := asked(rc, api.PostAsk{Op: api.PostInboxes, After: uint64(from)})
 	rows := []inboxStanding{}
 	for _, s := range out.Inboxes {
-		rows = append(rows, inboxStanding{uint64(s.PID), kernel.Address{Node: name, PID: s.PID}.String(), s.Queued, s.Taken, s.Waiting, s.Credits, s.Bytes})
+		rows = append(rows, inboxStanding{uint64(s.PID), kernel.Address{Node: name, PID: s.PID}.String(), s.Queued, s.Taken,
+			s.Waiting, s.Credits, s.Bytes})
 	}
 	return api.OK(inboxRows{name, rows}), err
 }

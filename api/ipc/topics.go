@@ -36,20 +36,36 @@ func TopicRoutes() []api.Route {
 	scope := []api.Param{whose}
 	const one, sub = at + "/topics/{topic}", at + "/subscriptions/{subscription}"
 	return []api.Route{
-		{Method: "GET", Path: at + "/topics", Tag: tag, Summary: "List topics, and with a pattern the messages of those that it selects; with Accept: text/event-stream, follow them", Who: api.Board,
-			Query: []api.Param{{Name: "pattern", Doc: "a topic, where * is any one level and ** at the end all levels, such as build.*; without one topics are listed, and no messages"}, from, limit, whose},
-			Out:   page{}, Handle: readTopics},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read the messages of a topic", Who: api.Board, Query: []api.Param{from, limit, whose}, Out: page{}, Handle: readTopics},
-		{Method: "GET", Path: one + "/events", Tag: tag, Summary: "Follow the messages of a topic, or of a pattern, as server-sent events; the event's ID is a height, at which any node resumes", Who: api.Board,
-			Query: []api.Param{{Name: "from", Type: "integer", Doc: "height of the first message; what is published from now on unless given"}, whose}, NoTool: true, Out: message{}, Media: []string{"text/event-stream"}, Handle: followTopics},
-		{Method: "POST", Path: one, Tag: tag, Summary: "Publish a message to a topic: every node keeps it", Who: api.Board, Query: scope, In: publishBody{}, Out: topic.Published{}, Status: http.StatusCreated, Handle: publish},
-		{Method: "PUT", Path: one, Tag: tag, Summary: "Say how much of a topic is kept", Who: api.Board, Query: scope, In: keepBody{}, Out: topic.Topic{}, Handle: keep},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a topic with its messages", Who: api.Board, Query: scope, Out: deleted{}, Handle: removeTopic},
-		{Method: "GET", Path: at + "/subscriptions", Tag: tag, Summary: "List subscriptions, and how far each has read", Who: api.Board, Query: scope, Out: subscriptions{}, Handle: listSubscriptions},
-		{Method: "PUT", Path: sub, Tag: tag, Summary: "Subscribe to the topics that a pattern selects: every node remembers how far the subscription has read", Who: api.Board, Query: scope, In: subscribeBody{}, Out: topic.Subscription{}, Handle: subscribe},
-		{Method: "GET", Path: sub + "/messages", Tag: tag, Summary: "Read the next messages of a subscription: those above its position", Who: api.Board, Query: []api.Param{limit, whose}, Out: page{}, Handle: next},
-		{Method: "POST", Path: sub + "/ack", Tag: tag, Summary: "Acknowledge the messages of a subscription up to a height", Who: api.Board, Query: scope, In: ackBody{}, Out: topic.Subscription{}, Handle: acknowledge},
-		{Method: "DELETE", Path: sub, Tag: tag, Summary: "Unsubscribe", Who: api.Board, Query: scope, Out: deleted{}, Handle: unsubscribe},
+		{Method: "GET", Path: at + "/topics", Tag: tag,
+			Summary: "List topics, and with a pattern the messages of those that it selects; with Accept: text/event-stream, follow them", Who: api.Board,
+			Query: []api.Param{{Name: "pattern",
+				Doc: "a topic, where * is any one level and ** at the end all levels, such as build.*; without one topics are listed, and no messages"}, from, limit, whose},
+			Out: page{}, Handle: readTopics},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read the messages of a topic", Who: api.Board,
+			Query: []api.Param{from, limit, whose}, Out: page{}, Handle: readTopics},
+		{Method: "GET", Path: one + "/events", Tag: tag,
+			Summary: "Follow the messages of a topic, or of a pattern, as server-sent events; the event's ID is a height, at which any node resumes", Who: api.Board,
+			Query: []api.Param{{Name: "from", Type: "integer",
+				Doc: "height of the first message; what is published from now on unless given"}, whose}, NoTool: true,
+			Out: message{}, Media: []string{"text/event-stream"}, Handle: followTopics},
+		{Method: "POST", Path: one, Tag: tag, Summary: "Publish a message to a topic: every node keeps it", Who: api.Board,
+			Query: scope, In: publishBody{}, Out: topic.Published{}, Status: http.StatusCreated, Handle: publish},
+		{Method: "PUT", Path: one, Tag: tag, Summary: "Say how much of a topic is kept", Who: api.Board, Query: scope,
+			In: keepBody{}, Out: topic.Topic{}, Handle: keep},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a topic with its messages", Who: api.Board, Query: scope,
+			Out: deleted{}, Handle: removeTopic},
+		{Method: "GET", Path: at + "/subscriptions", Tag: tag, Summary: "List subscriptions, and how far each has read",
+			Who: api.Board, Query: scope, Out: subscriptions{}, Handle: listSubscriptions},
+		{Method: "PUT", Path: sub, Tag: tag,
+			Summary: "Subscribe to the topics that a pattern selects: every node remembers how far the subscription has read",
+			Who:     api.Board, Query: scope, In: subscribeBody{}, Out: topic.Subscription{}, Handle: subscribe},
+		{Method: "GET", Path: sub + "/messages", Tag: tag,
+			Summary: "Read the next messages of a subscription: those above its position", Who: api.Board,
+			Query: []api.Param{limit, whose}, Out: page{}, Handle: next},
+		{Method: "POST", Path: sub + "/ack", Tag: tag, Summary: "Acknowledge the messages of a subscription up to a height",
+			Who: api.Board, Query: scope, In: ackBody{}, Out: topic.Subscription{}, Handle: acknowledge},
+		{Method: "DELETE", Path: sub, Tag: tag, Summary: "Unsubscribe", Who: api.Board, Query: scope, Out: deleted{},
+			Handle: unsubscribe},
 	}
 }
 
@@ -277,7 +293,8 @@ func resumeAfter(rc *api.Request) (after uint64, err error) {
 	return after, nil
 }
 
-func kept(ctx context.Context, rc *api.Request, of ledger.CompanyID, pattern string, from uint64) (out []topic.Message, err error) {
+func kept(ctx context.Context, rc *api.Request, of ledger.CompanyID, pattern string, from uint64) (out []topic.Message,
+	err error) {
 	_, err = rc.Server.Cfg.Node.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
 		out = topic.Read(tx, of, pattern, from, defaultPage, core.TimeOf(rc.Now()))
 		return nil
@@ -286,7 +303,8 @@ func kept(ctx context.Context, rc *api.Request, of ledger.CompanyID, pattern str
 }
 
 // publishedBy returns the message that an entry published, if the pattern selects it.
-func publishedBy(ctx context.Context, s *api.Server, e ledger.Entry, of ledger.CompanyID, pattern string) (m topic.Message, ok bool) {
+func publishedBy(ctx context.Context, s *api.Server, e ledger.Entry, of ledger.CompanyID,
+	pattern string) (m topic.Message, ok bool) {
 	if e.Company != of || e.Outcome != ledger.Applied {
 		return m, false
 	}
@@ -317,7 +335,8 @@ func keep(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	out, err := api.Do[topic.Topic](rc, topic.KindKeep, of, topic.Keep{Topic: name, Messages: in.Messages, Bytes: in.Bytes, Seconds: in.Seconds})
+	out, err := api.Do[topic.Topic](rc, topic.KindKeep, of, topic.Keep{Topic: name, Messages: in.Messages, Bytes: in.Bytes,
+		Seconds: in.Seconds})
 	return api.OK(out), err
 }
 
@@ -400,7 +419,8 @@ func acknowledge(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	out, err := api.Do[topic.Subscription](rc, topic.KindAcknowledge, of, topic.Acknowledge{Name: rc.Path("subscription"), Height: uint64(in.Height)})
+	out, err := api.Do[topic.Subscription](rc, topic.KindAcknowledge, of, topic.Acknowledge{Name: rc.Path("subscription"),
+		Height: uint64(in.Height)})
 	return api.OK(out), err
 }
 

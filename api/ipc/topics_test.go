@@ -101,7 +101,8 @@ func TestTopicsAreFollowed(t *testing.T) {
 	if _, data := next(s); !strings.Contains(data, `"text":"two"`) {
 		t.Errorf("the second event is %s", data)
 	}
-	if _, data := next(open("/api/v1/topics?pattern=a.*", first, "text/event-stream")); !strings.Contains(data, `"text":"two"`) {
+	if _, data := next(open("/api/v1/topics?pattern=a.*", first, "text/event-stream")); !strings.Contains(data,
+		`"text":"two"`) {
 		t.Errorf("a stream above %s begins with %s", first, data)
 	}
 }

@@ -55,22 +55,33 @@ const (
 )
 
 func ActivityRoutes() []api.Route {
-	filters := []api.Param{{Name: "agentId"}, {Name: "entityType"}, {Name: "entityId"}, {Name: "action"}, {Name: "runId"}, {Name: "actorType"}, {Name: "actorId"}, {Name: "responsibleUserId"},
+	filters := []api.Param{{Name: "agentId"}, {Name: "entityType"}, {Name: "entityId"}, {Name: "action"}, {Name: "runId"},
+		{Name: "actorType"}, {Name: "actorId"}, {Name: "responsibleUserId"},
 		{Name: "from", Type: "string", Doc: "ISO time, included"}, {Name: "to", Type: "string", Doc: "ISO time, included"},
-		{Name: "limit", Type: "integer", Doc: "at most 500, 100 unless given"}, {Name: "cursor", Doc: "nextCursor of the page before"}}
+		{Name: "limit", Type: "integer", Doc: "at most 500, 100 unless given"},
+		{Name: "cursor", Doc: "nextCursor of the page before"}}
 	const of = "/api/companies/{companyId}"
 	return []api.Route{
-		{Method: "GET", Path: of + "/activity", Tag: "activity", Summary: "List what happened, newest first", Query: filters, Out: []entity.ActivityRow{}, Handle: listActivity},
-		{Method: "POST", Path: of + "/activity", Tag: "activity", Summary: "Add a line to the activity log", Who: api.Board, In: newActivity{}, Out: entity.ActivityRow{}, Status: 201, Handle: addActivity},
-		{Method: "GET", Path: "/api/issues/{id}/activity", Tag: "activity", Summary: "List what happened to an issue, newest first", Query: []api.Param{{Name: "limit", Type: "integer", Doc: "at most so many, up to 500"}}, Out: []entity.ActivityRow{}, Handle: issueActivity},
-		{Method: "GET", Path: of + "/audit/agent-actions", Tag: "activity", Summary: "List what agents did, a page at a time", Who: api.Board, Query: filters, Out: auditPage{}, Handle: listAudit},
-		{Method: "GET", Path: of + "/audit/agent-actions.csv", Tag: "activity", Summary: "Take along what agents did as a file for a spreadsheet", Media: []string{"text/csv"}, Who: api.Board, Query: filters[:len(filters)-2], NoTool: true, Handle: auditCSV},
+		{Method: "GET", Path: of + "/activity", Tag: "activity", Summary: "List what happened, newest first", Query: filters,
+			Out: []entity.ActivityRow{}, Handle: listActivity},
+		{Method: "POST", Path: of + "/activity", Tag: "activity", Summary: "Add a line to the activity log", Who: api.Board,
+			In: newActivity{}, Out: entity.ActivityRow{}, Status: 201, Handle: addActivity},
+		{Method: "GET", Path: "/api/issues/{id}/activity", Tag: "activity",
+			Summary: "List what happened to an issue, newest first",
+			Query:   []api.Param{{Name: "limit", Type: "integer", Doc: "at most so many, up to 500"}},
+			Out:     []entity.ActivityRow{}, Handle: issueActivity},
+		{Method: "GET", Path: of + "/audit/agent-actions", Tag: "activity", Summary: "List what agents did, a page at a time",
+			Who: api.Board, Query: filters, Out: auditPage{}, Handle: listAudit},
+		{Method: "GET", Path: of + "/audit/agent-actions.csv", Tag: "activity",
+			Summary: "Take along what agents did as a file for a spreadsheet", Media: []string{"text/csv"}, Who: api.Board,
+			Query: filters[:len(filters)-2], NoTool: true, Handle: auditCSV},
 	}
 }
 
 // activityFilter parses the filters of the query.
 func activityFilter(rc *api.Request) (f ledger.ActivityFilter, err error) {
-	f = ledger.ActivityFilter{EntityType: rc.Query("entityType"), EntityID: rc.Query("entityId"), Action: rc.Query("action"), Run: rc.Query("runId"),
+	f = ledger.ActivityFilter{EntityType: rc.Query("entityType"), EntityID: rc.Query("entityId"),
+		Action: rc.Query("action"), Run: rc.Query("runId"),
 		Actor: ledger.Actor{Type: rc.Query("actorType"), ID: rc.Query("actorId")}}
 	agent, err := rc.QueryUUID("agentId")
 	if err != nil {
@@ -103,7 +114,8 @@ func activityPage(rc *api.Request) (f ledger.ActivityFilter, err error) {
 		return f, err
 	}
 	if cursor := rc.Query("cursor"); cursor != "" {
-		if n, err := fmt.Sscanf(cursor, "%d.%d", &f.BeforeHeight, &f.BeforeNumber); n != 2 || err != nil || f.BeforeHeight == 0 || f.BeforeNumber < 0 {
+		if n, err := fmt.Sscanf(cursor, "%d.%d", &f.BeforeHeight, &f.BeforeNumber); n != 2 || err != nil ||
+			f.BeforeHeight == 0 || f.BeforeNumber < 0 {
 			return f, api.Invalid("Invalid cursor")
 		}
 	}
@@ -131,7 +143,8 @@ func issueActivity(rc *api.Request) (r api.Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		i, err := api.FindIssue(tx, rc)
 		if err == nil {
-			r = api.OK(company.ShowActivity(tx, i.Company, api.Logged(tx, i.Company, ledger.ActivityFilter{EntityType: "issue", EntityID: i.ID, Limit: limit})))
+			r = api.OK(company.ShowActivity(tx, i.Company, api.Logged(tx, i.Company, ledger.ActivityFilter{EntityType: "issue",
+				EntityID: i.ID, Limit: limit})))
 		}
 		return err
 	})
@@ -146,7 +159,8 @@ func addActivity(rc *api.Request) (api.Response, error) {
 	if !api.IsUUID(api.CompanyID(rc)) {
 		return api.Response{}, api.NotFound("Company not found")
 	}
-	receipt, err := rc.Submit(company.KindActivityNote, api.CompanyID(rc), company.Note{Action: in.Action, EntityType: in.EntityType, EntityID: in.EntityID, Details: in.Details.Or(nil)})
+	receipt, err := rc.Submit(company.KindActivityNote, api.CompanyID(rc), company.Note{Action: in.Action,
+		EntityType: in.EntityType, EntityID: in.EntityID, Details: in.Details.Or(nil)})
 	if err != nil {
 		return api.Response{}, err
 	}

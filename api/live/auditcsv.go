@@ -15,7 +15,8 @@ import (
 // maxAuditCSV bounds the lines of a file; for more, use several with from and to.
 const maxAuditCSV = 10_000
 
-var auditColumns = []string{"createdAt", "action", "actorType", "actorId", "agentId", "runId", "responsibleUserId", "entityType", "entityId", "issueIdentifier", "issueTitle", "commentExcerpt", "documentKey"}
+var auditColumns = []string{"createdAt", "action", "actorType", "actorId", "agentId", "runId", "responsibleUserId",
+	"entityType", "entityId", "issueIdentifier", "issueTitle", "commentExcerpt", "documentKey"}
 
 // auditCSV answers the actions of agents as a CSV file. The download is recorded in the
 // activity log.
@@ -44,7 +45,8 @@ func auditCSV(rc *api.Request) (api.Response, error) {
 						identifier, title = i.Identifier, i.Title
 					}
 				}
-				line := []string{a.CreatedAt.String(), a.Action, a.ActorType, a.ActorID, string(a.Agent), string(a.Run), string(a.ResponsibleUser), a.EntityType, a.EntityID, identifier, title, "", ""}
+				line := []string{a.CreatedAt.String(), a.Action, a.ActorType, a.ActorID, string(a.Agent), string(a.Run),
+					string(a.ResponsibleUser), a.EntityType, a.EntityID, identifier, title, "", ""}
 				for n := range line {
 					line[n] = cell(line[n])
 				}
@@ -70,7 +72,8 @@ func auditCSV(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if _, err := rc.Submit(company.KindActivityNote, of, company.Note{Action: "audit.exported", EntityType: "company", EntityID: string(of), Details: details}); err != nil {
+	if _, err := rc.Submit(company.KindActivityNote, of, company.Note{Action: "audit.exported", EntityType: "company",
+		EntityID: string(of), Details: details}); err != nil {
 		return api.Response{}, err
 	}
 	r := api.Raw("text/csv; charset=utf-8", []byte(b.String()))

@@ -10,7 +10,8 @@ import (
 
 func DashboardRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/dashboard", Tag: "companies", Summary: "Sum up a company", Out: rules.Dashboard{},
+		{Method: "GET", Path: "/api/companies/{companyId}/dashboard", Tag: "companies", Summary: "Sum up a company",
+			Out: rules.Dashboard{},
 			Handle: func(rc *api.Request) (r api.Response, err error) {
 				err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 					r = api.OK(rules.DashboardOf(tx, row.ID, core.TimeOf(rc.Now())))
@@ -18,7 +19,8 @@ func DashboardRoutes() []api.Route {
 				})
 				return r, err
 			}},
-		{Method: "GET", Path: "/api/companies/{companyId}/sidebar-badges", Tag: "companies", Summary: "Count what waits for the board", Out: rules.Badges{},
+		{Method: "GET", Path: "/api/companies/{companyId}/sidebar-badges", Tag: "companies",
+			Summary: "Count what waits for the board", Out: rules.Badges{},
 			Handle: func(rc *api.Request) (r api.Response, err error) {
 				err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 					r = api.OK(rules.BadgesOf(tx, row.ID))

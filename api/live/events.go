@@ -20,12 +20,16 @@ import (
 // events with the same IDs.
 func EventRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/events", Tag: "events", Who: api.Any, NoTool: true, Out: LiveEvent{}, Media: []string{"text/event-stream"}, Handle: followEvents,
+		{Method: "GET", Path: "/api/companies/{companyId}/events", Tag: "events", Who: api.Any, NoTool: true,
+			Out: LiveEvent{}, Media: []string{"text/event-stream"}, Handle: followEvents,
 			Summary: "Follow a company's events as server-sent events; the event's ID is a height, at which any node resumes",
-			Query:   []api.Param{{Name: "after", Type: "integer", Doc: "height to resume after, as Last-Event-ID; without it, from now on"}}},
-		{Method: "GET", Path: "/api/companies/{companyId}/events/ws", Tag: "events", Who: api.Any, NoTool: true, Out: LiveEvent{}, Status: http.StatusSwitchingProtocols, Handle: followSocket,
+			Query: []api.Param{{Name: "after", Type: "integer",
+				Doc: "height to resume after, as Last-Event-ID; without it, from now on"}}},
+		{Method: "GET", Path: "/api/companies/{companyId}/events/ws", Tag: "events", Who: api.Any, NoTool: true,
+			Out: LiveEvent{}, Status: http.StatusSwitchingProtocols, Handle: followSocket,
 			Summary: "Follow a company's events on a WebSocket",
-			Query:   []api.Param{{Name: "after", Type: "integer", Doc: "height to resume after; without it, from now on"}, {Name: "token", Doc: "bearer, where headers can not be set"}}},
+			Query: []api.Param{{Name: "after", Type: "integer", Doc: "height to resume after; without it, from now on"},
+				{Name: "token", Doc: "bearer, where headers can not be set"}}},
 	}
 }
 
@@ -73,7 +77,8 @@ func eventsOf(e ledger.Entry, of ledger.CompanyID) []LiveEvent {
 			continue
 		}
 		actor, run := entity.DoneBy(e.Actor, e.Run, ch)
-		p := activityPayload{ActorType: actor.Type, ActorID: actor.ID, Action: ch.Action, EntityType: ch.EntityType, EntityID: ch.EntityID}
+		p := activityPayload{ActorType: actor.Type, ActorID: actor.ID, Action: ch.Action, EntityType: ch.EntityType,
+			EntityID: ch.EntityID}
 		switch actor.Type {
 		case "agent":
 			p.Agent = &actor.ID

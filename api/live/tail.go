@@ -138,7 +138,8 @@ func (t *tailer) read(ctx context.Context, l *tailed, height uint64) (out []Live
 		if json.Unmarshal(line, &of) != nil {
 			continue // not a line in our format
 		}
-		p := logPayload{Run: l.run.ID, Agent: l.run.Agent, Issue: l.run.Context.IssueID, At: of.At, Seq: of.Seq, Stream: of.Stream, Chunk: of.Chunk}
+		p := logPayload{Run: l.run.ID, Agent: l.run.Agent, Issue: l.run.Context.IssueID, At: of.At, Seq: of.Seq,
+			Stream: of.Stream, Chunk: of.Chunk}
 		if len(p.Chunk) > api.MaxLogFrame {
 			p.Chunk, p.Truncated = api.CutText(p.Chunk, api.MaxLogFrame), true
 		}
@@ -146,7 +147,8 @@ func (t *tailer) read(ctx context.Context, l *tailed, height uint64) (out []Live
 		if err != nil {
 			continue
 		}
-		out = append(out, LiveEvent{ID: height, Company: t.company, Type: "heartbeat.run.log", CreatedAt: core.TimeOf(now), Payload: b, volatile: true})
+		out = append(out, LiveEvent{ID: height, Company: t.company, Type: "heartbeat.run.log", CreatedAt: core.TimeOf(now),
+			Payload: b, volatile: true})
 	}
 	l.offset += int64(end)
 	return out, end > 0 && l.offset < c.Size

@@ -91,7 +91,8 @@ func (c *Caller) call(ctx context.Context, tool, method, path string, body []byt
 	case err != nil:
 		return nil, fmt.Errorf("%s %s: the answer broke off: %w", method, shown, err)
 	case len(b) > maxAnswer:
-		return nil, badArgument{fmt.Sprintf("The answer of %s %s is larger than %d MiB; ask for less, with limit or filters", method, shown, maxAnswer>>20)}
+		return nil, badArgument{fmt.Sprintf("The answer of %s %s is larger than %d MiB; ask for less, with limit or filters",
+			method, shown, maxAnswer>>20)}
 	}
 	value := json.RawMessage(bytes.TrimSpace(b))
 	switch {
@@ -103,7 +104,8 @@ func (c *Caller) call(ctx context.Context, tool, method, path string, body []byt
 		return nil, badArgument{fmt.Sprintf("%s %s answers %s, which is not JSON", method, shown, cmp.Or(media, "bytes"))}
 	}
 	if res.StatusCode/100 != 2 {
-		return nil, &refused{fmt.Sprintf("%s %s failed with %d: %s", method, shown, res.StatusCode, messageOf(value, res.StatusCode)),
+		return nil, &refused{fmt.Sprintf("%s %s failed with %d: %s", method, shown, res.StatusCode,
+			messageOf(value, res.StatusCode)),
 			res.StatusCode, method, shown, value, strings.HasPrefix(tool, ofContract)}
 	}
 	return value, nil
@@ -247,7 +249,8 @@ func checkout(ctx context.Context, c *Caller, t *Tool, args Arguments) (json.Raw
 }
 
 func decide(ctx context.Context, c *Caller, t *Tool, args Arguments) (json.RawMessage, error) {
-	action, ok := map[string]string{"approve": "approve", "reject": "reject", "requestRevision": "request-revision", "resubmit": "resubmit"}[args.text("action")]
+	action, ok := map[string]string{"approve": "approve", "reject": "reject", "requestRevision": "request-revision",
+		"resubmit": "resubmit"}[args.text("action")]
 	if !ok {
 		return nil, badArgument{"action is one of approve, reject, requestRevision and resubmit"}
 	}
@@ -261,7 +264,8 @@ func decide(ctx context.Context, c *Caller, t *Tool, args Arguments) (json.RawMe
 		}
 		body["payload"] = json.RawMessage(payload)
 	}
-	return c.call(ctx, t.Name, t.Method, "/api/approvals/"+url.PathEscape(args.text("approvalId"))+"/"+action, encode(body))
+	return c.call(ctx, t.Name, t.Method, "/api/approvals/"+url.PathEscape(args.text("approvalId"))+"/"+action,
+		encode(body))
 }
 
 // apiRequest makes any request below /api.
@@ -320,7 +324,8 @@ type workshop struct {
 
 // contextOf reads the heartbeat context of an issue and its workspace, which may be
 // null.
-func contextOf(ctx context.Context, c *Caller, t *Tool, args Arguments) (whole, workspace json.RawMessage, w workshop, err error) {
+func contextOf(ctx context.Context, c *Caller, t *Tool, args Arguments) (whole, workspace json.RawMessage, w workshop,
+	err error) {
 	whole, err = c.call(ctx, t.Name, "GET", "/api/issues/"+url.PathEscape(args.text("issueId"))+"/heartbeat-context", nil)
 	if err != nil {
 		return nil, nil, w, err
@@ -373,7 +378,8 @@ func controlServices(ctx context.Context, c *Caller, t *Tool, args Arguments) (j
 			body[name] = args[name]
 		}
 	}
-	return c.call(ctx, t.Name, t.Method, "/api/execution-workspaces/"+url.PathEscape(w.ID)+"/runtime-services/"+action, encode(body))
+	return c.call(ctx, t.Name, t.Method, "/api/execution-workspaces/"+url.PathEscape(w.ID)+"/runtime-services/"+action,
+		encode(body))
 }
 
 func waitForService(ctx context.Context, c *Caller, t *Tool, args Arguments) (json.RawMessage, error) {

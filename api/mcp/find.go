@@ -27,10 +27,12 @@ func finders(tools []*Tool) []*Tool {
 	groups := Groups(tools)
 	find := &Tool{Name: findTool, ReadOnly: true, finds: true,
 		Description: fmt.Sprintf("Find tools that are not listed, %d in all, by words such as \"budget of an agent\". The answer has their names and "+
-			"arguments; %s calls them. With group instead of query it lists a group: %s.", len(tools), callTool, strings.Join(groups, ", ")),
+			"arguments; %s calls them. With group instead of query it lists a group: %s.", len(tools), callTool,
+			strings.Join(groups, ", ")),
 		Args: []Arg{{Name: "query"}, {Name: "group"}, {Name: "limit"}},
 		Schema: encode(map[string]any{"type": "object", "properties": map[string]any{
-			"query": map[string]any{"type": "string", "maxLength": maxQuery, "description": "What the tool shall do, in a few English words."},
+			"query": map[string]any{"type": "string", "maxLength": maxQuery,
+				"description": "What the tool shall do, in a few English words."},
 			"group": map[string]any{"type": "string", "description": "Only tools of this group."},
 			"limit": map[string]any{"type": "integer", "minimum": 1, "maximum": maxFound,
 				"description": fmt.Sprintf("At most so many with their arguments; %d unless given.", defaultFound)},
@@ -239,9 +241,11 @@ func wordsOf(text string) (words []string) {
 // verbs maps synonymous verbs to one, and stop words to nothing.
 var verbs = map[string]string{
 	"create": "create", "make": "create", "add": "create", "new": "create", "post": "create",
-	"delete": "delete", "remove": "delete", "read": "get", "get": "get", "show": "get", "list": "get", "see": "get", "view": "get",
+	"delete": "delete", "remove": "delete", "read": "get", "get": "get", "show": "get", "list": "get", "see": "get",
+	"view":   "get",
 	"update": "change", "change": "change", "edit": "change", "set": "change", "patch": "change", "put": "change",
-	"a": "", "an": "", "the": "", "of": "", "to": "", "for": "", "in": "", "on": "", "and": "", "or": "", "with": "", "by": "", "i": "", "api": "",
+	"a": "", "an": "", "the": "", "of": "", "to": "", "for": "", "in": "", "on": "", "and": "", "or": "", "with": "",
+	"by": "", "i": "", "api": "",
 	"is": "", "it": "", "that": "", "how": "", "what": "", "which": "", "my": "", "all": "", "id": "",
 }
 

@@ -132,7 +132,8 @@ func shapeOf(path string) string {
 
 // definitions collects the schemas that properties refer to, and redirects the
 // references to "$defs" of the tool's own schema.
-func (d *Description) definitions(properties map[string]json.RawMessage) (map[string]json.RawMessage, map[string]json.RawMessage) {
+func (d *Description) definitions(properties map[string]json.RawMessage) (map[string]json.RawMessage,
+	map[string]json.RawMessage) {
 	defs := map[string]json.RawMessage{}
 	var rewrite func(b json.RawMessage) json.RawMessage
 	rewrite = func(b json.RawMessage) json.RawMessage {

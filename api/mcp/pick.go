@@ -87,7 +87,8 @@ func (p Pick) instructions() string {
 		b.WriteString("A person starts with " + companies + ". ")
 	}
 	if p.finds {
-		b.WriteString("More tools than are listed reach the rest of the API: " + findTool + " finds them, " + callTool + " calls them. ")
+		b.WriteString("More tools than are listed reach the rest of the API: " + findTool + " finds them, " + callTool +
+			" calls them. ")
 	}
 	b.WriteString("Read a refusal: it says what may be done instead.")
 	return b.String()

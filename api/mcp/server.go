@@ -32,25 +32,26 @@ func newServer(tools []*Tool, version string, log *slog.Logger, of callerOf, pic
 	slots := make(chan struct{}, maxCalls)
 	for _, t := range tools {
 		s.AddTool(&mcp.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Schema,
-			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.ReadOnly}}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			wait := time.NewTimer(callWait)
-			defer wait.Stop()
-			select {
-			case slots <- struct{}{}:
-				defer func() { <-slots }()
-			case <-wait.C:
-				return result(nil, badArgument{"Too many tools are at work; try again"}), nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-			args := Arguments{}
-			if raw := bytes.TrimSpace(req.Params.Arguments); len(raw) > 0 && string(raw) != "null" {
-				if err := json.Unmarshal(raw, &args); err != nil {
-					return result(nil, badArgument{"The arguments are not a JSON object"}), nil
+			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.ReadOnly}},
+			func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				wait := time.NewTimer(callWait)
+				defer wait.Stop()
+				select {
+				case slots <- struct{}{}:
+					defer func() { <-slots }()
+				case <-wait.C:
+					return result(nil, badArgument{"Too many tools are at work; try again"}), nil
+				case <-ctx.Done():
+					return nil, ctx.Err()
 				}
-			}
-			return result(t.call(ctx, of(req), args)), nil
-		})
+				args := Arguments{}
+				if raw := bytes.TrimSpace(req.Params.Arguments); len(raw) > 0 && string(raw) != "null" {
+					if err := json.Unmarshal(raw, &args); err != nil {
+						return result(nil, badArgument{"The arguments are not a JSON object"}), nil
+					}
+				}
+				return result(t.call(ctx, of(req), args)), nil
+			})
 	}
 	return s
 }
@@ -122,13 +123,15 @@ func Handler(tools []*Tool, version string, log *slog.Logger, api http.Handler) 
 	of := func(req *mcp.CallToolRequest) *Caller {
 		h := headerOf(req)
 		key, _ := strings.CutPrefix(h.Get("Authorization"), "Bearer ")
-		return &Caller{Transport: within{api}, Base: "http://localhost", Key: strings.TrimSpace(key), Remote: h.Get(headerRemote),
+		return &Caller{Transport: within{api}, Base: "http://localhost", Key: strings.TrimSpace(key),
+			Remote:  h.Get(headerRemote),
 			Company: h.Get(HeaderCompany), Agent: h.Get(HeaderAgent), Run: h.Get(headerRun)}
 	}
 	picked := func(req mcp.Request) (Pick, error) { return NewPick(tools, headerOf(req).Get(headerPick)) }
 	s := newServer(tools, version, log, of, picked)
-	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: MaxMessage, Logger: log,
-		DisableLocalhostProtection: true}) // the API's handler has checked Host and Origin, and knows the node's names
+	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
+		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: MaxMessage, Logger: log,
+			DisableLocalhostProtection: true}) // the API's handler has checked Host and Origin, and knows the node's names
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		words := strings.Join(r.URL.Query()["tools"], ",")
 		if _, err := NewPick(tools, words); err != nil {
@@ -154,7 +157,8 @@ func headerOf(req mcp.Request) http.Header {
 
 // Stdio serves the tools over a pair of streams until in or ctx ends, and lists those of
 // pick.
-func Stdio(ctx context.Context, tools []*Tool, pick Pick, version string, c Caller, in io.ReadCloser, out io.WriteCloser, log *slog.Logger) error {
+func Stdio(ctx context.Context, tools []*Tool, pick Pick, version string, c Caller, in io.ReadCloser,
+	out io.WriteCloser, log *slog.Logger) error {
 	if c.Transport == nil {
 		c.Transport = http.DefaultTransport
 	}

@@ -20,26 +20,32 @@ func TestTheGoClientRemembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, of := t.Context(), string(d.of)
-	old, err := c.Remember(ctx, client.NewMemory{Company: of, Text: "Globex pays after 40 days", Kind: "fact", Tags: []string{"globex"}, Importance: 300})
-	if err != nil || old.ID == "" || old.Kind != "fact" || old.Importance != 300 || old.Height == 0 || old.CreatedAt.IsZero() || !old.ExpiresAt.IsZero() {
+	old, err := c.Remember(ctx, client.NewMemory{Company: of, Text: "Globex pays after 40 days", Kind: "fact",
+		Tags: []string{"globex"}, Importance: 300})
+	if err != nil || old.ID == "" || old.Kind != "fact" || old.Importance != 300 || old.Height == 0 ||
+		old.CreatedAt.IsZero() || !old.ExpiresAt.IsZero() {
 		t.Fatalf("added %+v, %v", old, err)
 	}
-	one, err := c.Remember(ctx, client.NewMemory{Company: of, Text: "Globex pays after 40 days, Initech at once", Replaces: []string{old.ID}})
+	one, err := c.Remember(ctx, client.NewMemory{Company: of, Text: "Globex pays after 40 days, Initech at once",
+		Replaces: []string{old.ID}})
 	if err != nil || len(one.Replaces) != 1 {
 		t.Fatalf("added %+v, %v", one, err)
 	}
 	found, err := c.Recall(ctx, client.MemorySearch{Company: of, Query: "globex", Limit: 5})
-	if err != nil || len(found.Results) != 1 || found.Results[0].Memory.ID != one.ID || found.Results[0].Why.WordRank == nil || found.Considered != 1 || found.Height == 0 {
+	if err != nil || len(found.Results) != 1 || found.Results[0].Memory.ID != one.ID ||
+		found.Results[0].Why.WordRank == nil || found.Considered != 1 || found.Height == 0 {
 		t.Errorf("found %+v, %v", found, err)
 	}
-	if found, err = c.Recall(ctx, client.MemorySearch{Company: of, Query: "globex", Replaced: true}); err != nil || len(found.Results) != 2 {
+	if found, err = c.Recall(ctx, client.MemorySearch{Company: of, Query: "globex", Replaced: true}); err != nil ||
+		len(found.Results) != 2 {
 		t.Errorf("with those that were replaced: %+v, %v", found, err)
 	}
 	if was, err := c.Memory(ctx, old.ID); err != nil || was.ReplacedBy != one.ID {
 		t.Errorf("the old one is %+v, %v", was, err)
 	}
 	w, err := c.Why(ctx, of, "memory:"+one.ID, 3, 10)
-	if err != nil || w.Root != "memory:"+one.ID || len(w.Nodes) < 2 || len(w.Nodes[0].Universal) != 64 || w.Nodes[0].Structure != "index" || len(w.Cross) == 0 {
+	if err != nil || w.Root != "memory:"+one.ID || len(w.Nodes) < 2 || len(w.Nodes[0].Universal) != 64 ||
+		w.Nodes[0].Structure != "index" || len(w.Cross) == 0 {
 		t.Errorf("walked %+v, %v", w, err)
 	}
 	enough := errors.New("enough")
@@ -59,7 +65,8 @@ func TestTheGoClientRemembers(t *testing.T) {
 	if was, err := c.Memory(ctx, old.ID); err != nil || was.ReplacedBy != "" {
 		t.Errorf("after the new one is forgotten the old one is %+v, %v", was, err)
 	}
-	if no, ok := errors.AsType[*client.Error](func() error { _, err := c.Memory(ctx, one.ID); return err }()); !ok || no.Status != 404 {
+	if no, ok := errors.AsType[*client.Error](func() error { _, err := c.Memory(ctx, one.ID); return err }()); !ok ||
+		no.Status != 404 {
 		t.Errorf("a forgotten memory is answered with %v", no)
 	}
 }

@@ -70,7 +70,8 @@ func configure(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	_, err = rc.Submit(memory.KindConfigure, of, memory.Configure{Model: in.Model, Version: in.Version, Question: in.Question, Agent: strings.ToLower(in.Agent), Inherit: in.Inherit})
+	_, err = rc.Submit(memory.KindConfigure, of, memory.Configure{Model: in.Model, Version: in.Version,
+		Question: in.Question, Agent: strings.ToLower(in.Agent), Inherit: in.Inherit})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -82,7 +83,8 @@ func configureMesh(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if _, err := rc.Submit(memory.KindConfigure, "", memory.Configure{Model: in.Model, Version: in.Version, Question: in.Question}); err != nil {
+	if _, err := rc.Submit(memory.KindConfigure, "", memory.Configure{Model: in.Model, Version: in.Version,
+		Question: in.Question}); err != nil {
 		return api.Response{}, err
 	}
 	return showEmbedding(rc, "")

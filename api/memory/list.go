@@ -62,7 +62,8 @@ func list(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	c := choice{reader: reader(rc), kind: rc.Query("kind"), tag: rc.Query("tag"), agent: strings.ToLower(rc.Query("agentId")), issue: strings.ToLower(rc.Query("issueId")),
+	c := choice{reader: reader(rc), kind: rc.Query("kind"), tag: rc.Query("tag"),
+		agent: strings.ToLower(rc.Query("agentId")), issue: strings.ToLower(rc.Query("issueId")),
 		now: core.TimeOf(rc.Now()), after: strings.ToLower(rc.Query("after"))}
 	if c.limit, err = rc.QueryInt("limit", defaultListed, 1, maxListed); err != nil {
 		return api.Response{}, err

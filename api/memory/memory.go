@@ -26,20 +26,34 @@ func Routes() []api.Route {
 	const tag, at = "memory", "/api/v1/memory"
 	whose := []api.Param{{Name: "companyId", Doc: "whose, where the body does not say it; an agent's own unless given"}}
 	return []api.Route{
-		{Method: "POST", Path: at, Tag: tag, Summary: "Remember a text", Query: whose, In: addBody{}, Out: shape{}, Status: 201, Handle: add},
-		{Method: "GET", Path: at, Tag: tag, Summary: "List what a company remembers, the newest first", Query: listParams, Out: listing{}, Handle: list},
-		{Method: "POST", Path: at + "/search", Tag: tag, Summary: "Find memories by words and by what they are near to, with the reasons", Query: whose, In: searchBody{}, Out: answer{}, Handle: search},
-		{Method: "GET", Path: at + "/stats", Tag: tag, Summary: "Count what a company remembers, and say how much of it this node's index has",
-			Query: whose, Out: stats{}, Handle: stat},
-		{Method: "GET", Path: at + "/embedding", Tag: tag, Summary: "Say which model embeds what a company remembers", Query: whose, Out: embeddingShape{}, Who: api.Board, Handle: readEmbedding},
-		{Method: "PUT", Path: at + "/embedding", Tag: tag, Summary: "Choose the model of the gateway that embeds what a company remembers, and who pays", Query: whose, In: embeddingBody{}, Out: embeddingShape{},
+		{Method: "POST", Path: at, Tag: tag, Summary: "Remember a text", Query: whose, In: addBody{}, Out: shape{},
+			Status: 201, Handle: add},
+		{Method: "GET", Path: at, Tag: tag, Summary: "List what a company remembers, the newest first", Query: listParams,
+			Out: listing{}, Handle: list},
+		{Method: "POST", Path: at + "/search", Tag: tag,
+			Summary: "Find memories by words and by what they are near to, with the reasons", Query: whose, In: searchBody{},
+			Out: answer{}, Handle: search},
+		{Method: "GET", Path: at + "/stats", Tag: tag,
+			Summary: "Count what a company remembers, and say how much of it this node's index has",
+			Query:   whose, Out: stats{}, Handle: stat},
+		{Method: "GET", Path: at + "/embedding", Tag: tag, Summary: "Say which model embeds what a company remembers",
+			Query: whose, Out: embeddingShape{}, Who: api.Board, Handle: readEmbedding},
+		{Method: "PUT", Path: at + "/embedding", Tag: tag,
+			Summary: "Choose the model of the gateway that embeds what a company remembers, and who pays", Query: whose,
+			In: embeddingBody{}, Out: embeddingShape{},
 			Who: api.Board, Handle: configure},
-		{Method: "GET", Path: "/api/instance/memory-embedding", Tag: tag, Summary: "Say which model embeds what companies without a choice of their own remember", Out: embeddingShape{}, Who: api.Admin, Handle: readEmbedding},
-		{Method: "PUT", Path: "/api/instance/memory-embedding", Tag: tag, Summary: "Choose the model that embeds what companies without a choice of their own remember", In: meshEmbeddingBody{}, Out: embeddingShape{},
+		{Method: "GET", Path: "/api/instance/memory-embedding", Tag: tag,
+			Summary: "Say which model embeds what companies without a choice of their own remember", Out: embeddingShape{},
+			Who: api.Admin, Handle: readEmbedding},
+		{Method: "PUT", Path: "/api/instance/memory-embedding", Tag: tag,
+			Summary: "Choose the model that embeds what companies without a choice of their own remember",
+			In:      meshEmbeddingBody{}, Out: embeddingShape{},
 			Who: api.Admin, Handle: configureMesh},
 		{Method: "GET", Path: at + "/{id}", Tag: tag, Summary: "Read a memory", Out: shape{}, Handle: read},
-		{Method: "PATCH", Path: at + "/{id}", Tag: tag, Summary: "Change a memory", In: changeBody{}, Out: shape{}, Handle: change},
-		{Method: "DELETE", Path: at + "/{id}", Tag: tag, Summary: "Forget a memory: its text and vector leave the state of every node", Out: forgotten{}, Handle: forget},
+		{Method: "PATCH", Path: at + "/{id}", Tag: tag, Summary: "Change a memory", In: changeBody{}, Out: shape{},
+			Handle: change},
+		{Method: "DELETE", Path: at + "/{id}", Tag: tag,
+			Summary: "Forget a memory: its text and vector leave the state of every node", Out: forgotten{}, Handle: forget},
 	}
 }
 
@@ -208,7 +222,8 @@ func find(tx *ledger.Tx, rc *api.Request, id string) (memory.Record, error) {
 }
 
 func shapeOf(r memory.Record) shape {
-	return shape{Record: r, Tags: append([]string{}, r.Tags...), Links: append([]string{}, r.Links...), Replaces: append([]string{}, r.Replaces...), Dimensions: r.Vector.Dims()}
+	return shape{Record: r, Tags: append([]string{}, r.Tags...), Links: append([]string{}, r.Links...),
+		Replaces: append([]string{}, r.Replaces...), Dimensions: r.Vector.Dims()}
 }
 
 func show(rc *api.Request, id string) (api.Response, error) {
@@ -282,8 +297,10 @@ func add(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := memory.Save{ID: api.NewID(), Text: &in.Text, Tags: &in.Tags, Agent: strings.ToLower(in.Agent), Private: &in.Private, Issue: strings.ToLower(in.Issue),
-		Comment: strings.ToLower(in.Comment), Importance: &in.Importance, Links: new(lower(in.Links)), Replaces: lower(in.Replaces), Model: in.Model, Vector: v}
+	p := memory.Save{ID: api.NewID(), Text: &in.Text, Tags: &in.Tags, Agent: strings.ToLower(in.Agent),
+		Private: &in.Private, Issue: strings.ToLower(in.Issue),
+		Comment: strings.ToLower(in.Comment), Importance: &in.Importance, Links: new(lower(in.Links)),
+		Replaces: lower(in.Replaces), Model: in.Model, Vector: v}
 	if in.Kind != "" {
 		p.Kind = &in.Kind
 	}
@@ -329,7 +346,8 @@ func change(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := memory.Save{ID: r.ID, Text: in.Text, Kind: in.Kind, Tags: in.Tags, Private: in.Private, Importance: in.Importance, Links: in.Links, Model: in.Model, Vector: v}
+	p := memory.Save{ID: r.ID, Text: in.Text, Kind: in.Kind, Tags: in.Tags, Private: in.Private, Importance: in.Importance,
+		Links: in.Links, Model: in.Model, Vector: v}
 	if in.Links != nil {
 		p.Links = new(lower(*in.Links))
 	}
@@ -383,7 +401,8 @@ func search(rc *api.Request) (api.Response, error) {
 		}
 		return err
 	})
-	for _, bad := range []error{index.ErrNoQuestion, index.ErrModel, index.ErrNotFinite, index.ErrZero, index.ErrOtherDims} {
+	for _, bad := range []error{index.ErrNoQuestion, index.ErrModel, index.ErrNotFinite, index.ErrZero,
+		index.ErrOtherDims} {
 		if errors.Is(err, bad) {
 			err = api.Invalid("%s", bad.Error())
 		}
@@ -413,9 +432,11 @@ func (in searchBody) search(rc *api.Request) (index.Search, error) {
 	if err != nil {
 		return index.Search{}, err
 	}
-	s := index.Search{Query: in.Query, Vector: x, Model: in.Model, Limit: in.Limit, Now: rc.Now().UnixMilli(), HalfLife: in.HalfLife * 3_600_000, Importance: in.Importance,
+	s := index.Search{Query: in.Query, Vector: x, Model: in.Model, Limit: in.Limit, Now: rc.Now().UnixMilli(),
+		HalfLife: in.HalfLife * 3_600_000, Importance: in.Importance,
 		By: map[string]index.By{"words": index.ByWords, "vectors": index.ByVectors}[in.By],
-		Filter: index.Filter{Reader: reader(rc), All: !rc.IsAgent(), Agents: lower(in.Agents), Projects: lower(in.Projects), Issues: lower(in.Issues), Runs: lower(in.Runs),
+		Filter: index.Filter{Reader: reader(rc), All: !rc.IsAgent(), Agents: lower(in.Agents), Projects: lower(in.Projects),
+			Issues: lower(in.Issues), Runs: lower(in.Runs),
 			Kinds: in.Kinds, Tags: in.Tags, Replaced: in.Replaced}}
 	if s.Limit == 0 {
 		s.Limit = defaultLimit
@@ -453,7 +474,8 @@ func found(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID, s index.Search) 
 }
 
 func whyOf(hit index.Result) why {
-	w := why{Words: []wordWorth{}, WordScore: inBits(hit.WordsSum), Recency: float64(hit.Recency) / 1000, Importance: float64(hit.Importance) / 1000}
+	w := why{Words: []wordWorth{}, WordScore: inBits(hit.WordsSum), Recency: float64(hit.Recency) / 1000,
+		Importance: float64(hit.Importance) / 1000}
 	for _, word := range hit.Words {
 		w.Words = append(w.Words, wordWorth{word.Word, inBits(word.Worth)})
 	}
@@ -476,7 +498,8 @@ func stat(rc *api.Request) (api.Response, error) {
 	}
 	return api.Viewed(rc, func(tx *ledger.Tx) (stats, error) {
 		n := memory.CountOf(tx, of)
-		out := stats{Company: of, Memories: n.Records, Bytes: n.Bytes, Most: memory.MaxRecords, MostSize: memory.MaxBytes, Models: []modelStats{}}
+		out := stats{Company: of, Memories: n.Records, Bytes: n.Bytes, Most: memory.MaxRecords, MostSize: memory.MaxBytes,
+			Models: []modelStats{}}
 		if rc.IsAgent() {
 			out.Memories, out.Bytes = readable(tx, of, reader(rc))
 		}

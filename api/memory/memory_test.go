@@ -26,7 +26,8 @@ func newDesk(t *testing.T) *desk {
 }
 
 func (d *desk) bear(agent string) string {
-	return "Authorization: Bearer " + d.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`).Want(d.t, 201, "").Field(d.t, "token")
+	return "Authorization: Bearer " + d.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`).Want(d.t, 201, "").
+		Field(d.t, "token")
 }
 
 func (d *desk) add(body string, as ...string) string {
@@ -65,11 +66,13 @@ func TestMemoriesThroughTheAPI(t *testing.T) {
 	d.add(`{"text":"Deployments are frozen on Fridays","kind":"lesson"}`, d.asAda)
 	d.add(`{"text":"Die Rechnungen gehen am Monatsende raus"}`)
 	texts, whole := d.search(`{"query":"invoice"}`)
-	if len(texts) == 0 || texts[0] != "Globex wants all invoices in blue" || whole["considered"] != 3.0 || whole["building"] != nil || whole["height"].(float64) == 0 {
+	if len(texts) == 0 || texts[0] != "Globex wants all invoices in blue" || whole["considered"] != 3.0 ||
+		whole["building"] != nil || whole["height"].(float64) == 0 {
 		t.Errorf("found %v", whole)
 	}
 	why := whole["results"].([]any)[0].(map[string]any)["why"].(map[string]any)
-	if why["wordRank"] != 1.0 || why["vectorRank"] != 1.0 || why["cosine"].(float64) <= 0 || len(why["words"].([]any)) != 1 {
+	if why["wordRank"] != 1.0 || why["vectorRank"] != 1.0 || why["cosine"].(float64) <= 0 ||
+		len(why["words"].([]any)) != 1 {
 		t.Errorf("explained by %v", why)
 	}
 	texts, _ = d.search(`{"query":"Rechnung","by":"words"}`)
@@ -79,12 +82,15 @@ func TestMemoriesThroughTheAPI(t *testing.T) {
 	texts, _ = d.search(`{"query":"invoices deployments","by":"words","tags":["globex"],"kinds":["fact"]}`)
 	want(t, texts, "Globex wants all invoices in blue")
 	d.Call("GET", "/api/v1/memory/"+blue, "").Want(t, 200, `"tags":["customer","globex"]`)
-	d.Call("PATCH", "/api/v1/memory/"+blue, `{"text":"Globex wants all invoices in red","expiresAt":"2999-01-01T00:00:00Z"}`).Want(t, 200, `"expiresAt":"2999-01-01T00:00:00.000Z"`)
+	d.Call("PATCH", "/api/v1/memory/"+blue,
+		`{"text":"Globex wants all invoices in red","expiresAt":"2999-01-01T00:00:00Z"}`).
+		Want(t, 200, `"expiresAt":"2999-01-01T00:00:00.000Z"`)
 	texts, _ = d.search(`{"query":"blue","by":"words"}`)
 	want(t, texts)
 	texts, _ = d.search(`{"query":"red","by":"words"}`)
 	want(t, texts, "Globex wants all invoices in red")
-	d.Call("GET", "/api/v1/memory/stats?companyId="+string(d.of), "").Want(t, 200, `"memories":3`).Want(t, 200, `"indexed":3`)
+	d.Call("GET", "/api/v1/memory/stats?companyId="+string(d.of), "").Want(t, 200, `"memories":3`).
+		Want(t, 200, `"indexed":3`)
 
 	d.Call("DELETE", "/api/v1/memory/"+blue, "", d.asBo).Want(t, 403, "Only the board, its author")
 	d.Call("DELETE", "/api/v1/memory/"+blue, "").Want(t, 200, `"forgotten":true`)
@@ -171,13 +177,16 @@ func TestWhoFindsMemories(t *testing.T) {
 			t.Errorf("%s finds %q of %v, want %v", who, texts, whole["considered"], c.seen)
 		}
 	}
-	for _, call := range []struct{ method, id, as string }{{"GET", private, d.asBo}, {"DELETE", private, d.asBo}, {"GET", theirs, d.asAda}, {"DELETE", theirs, d.asAda},
+	for _, call := range []struct{ method, id, as string }{{"GET", private, d.asBo}, {"DELETE", private, d.asBo},
+		{"GET", theirs, d.asAda}, {"DELETE", theirs, d.asAda},
 		{"GET", shared, eve}, {"GET", private, eve}} {
 		d.Call(call.method, "/api/v1/memory/"+call.id, "", call.as).Want(t, 404, "Memory record not found")
 	}
 	d.Call("PATCH", "/api/v1/memory/"+private, `{"text":"x"}`, d.asBo).Want(t, 404, "Memory record not found")
-	d.Call("POST", "/api/v1/memory/search", `{"query":"x","companyId":"`+string(other)+`"}`, d.asAda).Want(t, 404, "Company not found")
-	d.Call("POST", "/api/v1/memory", `{"text":"x","companyId":"`+string(other)+`"}`, d.asAda).Want(t, 404, "Company not found")
+	d.Call("POST", "/api/v1/memory/search", `{"query":"x","companyId":"`+string(other)+`"}`, d.asAda).
+		Want(t, 404, "Company not found")
+	d.Call("POST", "/api/v1/memory", `{"text":"x","companyId":"`+string(other)+`"}`, d.asAda).
+		Want(t, 404, "Company not found")
 	d.Call("POST", "/api/v1/memory", `{"text":"x","agentId":"`+d.ada+`"}`, d.asBo).Want(t, 403, "agentId")
 	d.Call("GET", "/api/v1/memory/stats", "", d.asBo).Want(t, 200, `"memories":1`)
 	d.Call("GET", "/api/v1/memory/stats", "", d.asAda).Want(t, 200, `"memories":2`)
@@ -191,13 +200,20 @@ func TestBadMemoriesAndSearches(t *testing.T) {
 	tags := strings.TrimSuffix(strings.Repeat(`"t",`, 1000), ",")
 	for _, c := range []struct{ path, body, says string }{
 		{"", `{"text":""}`, "text"}, {"", `{}`, "text"}, {"", `{"text":"` + strings.Repeat("x", 1<<19) + `"}`, "text"},
-		{"", `{"text":"a\u0000b"}`, "text"}, {"", `{"text":"a\u0007b"}`, "text: has a control character"}, {"", `{"text":"?!"}`, "text: needs"},
-		{"", `{"text":"x","tags":[` + tags + `]}`, "tags"}, {"", `{"text":"x","tags":[" t"]}`, "tags"}, {"", `{"text":"x","importance":1001}`, "importance"},
-		{"", `{"text":"x","kind":"No"}`, "kind"}, {"", `{"text":"x","vector":[1,2,3],"model":"m"}`, "vector: needs"}, {"", `{"text":"x","vector":` + zeros + `,"model":"m"}`, "vector: all components"},
-		{"", `{"text":"x","vector":[1e99,0,0,0,0,0,0,0],"model":"m"}`, "vector: a component is not"}, {"", `{"text":"x","vector":["NaN"],"model":"m"}`, "vector"},
-		{"", `{"text":"x","vector":[1,0,0,0,0,0,0,0]}`, "model and vector"}, {"", `{"text":"x","private":true}`, "private"}, {"", `{"text":"x","expiresAt":"1999-01-01T00:00:00Z"}`, "expiresAt"},
-		{"/search", `{}`, "query"}, {"/search", `{"query":" ? "}`, "query"}, {"/search", `{"query":"x","limit":101}`, "limit"}, {"/search", `{"query":"` + strings.Repeat("x", 3000) + `"}`, "query"},
-		{"/search", `{"vector":[1,0,0,0,0,0,0,0],"model":"none"}`, "model"}, {"/search", `{"vector":` + zeros + `}`, "vector"},
+		{"", `{"text":"a\u0000b"}`, "text"}, {"", `{"text":"a\u0007b"}`, "text: has a control character"},
+		{"", `{"text":"?!"}`, "text: needs"},
+		{"", `{"text":"x","tags":[` + tags + `]}`, "tags"}, {"", `{"text":"x","tags":[" t"]}`, "tags"},
+		{"", `{"text":"x","importance":1001}`, "importance"},
+		{"", `{"text":"x","kind":"No"}`, "kind"}, {"", `{"text":"x","vector":[1,2,3],"model":"m"}`, "vector: needs"},
+		{"", `{"text":"x","vector":` + zeros + `,"model":"m"}`, "vector: all components"},
+		{"", `{"text":"x","vector":[1e99,0,0,0,0,0,0,0],"model":"m"}`, "vector: a component is not"},
+		{"", `{"text":"x","vector":["NaN"],"model":"m"}`, "vector"},
+		{"", `{"text":"x","vector":[1,0,0,0,0,0,0,0]}`, "model and vector"}, {"", `{"text":"x","private":true}`, "private"},
+		{"", `{"text":"x","expiresAt":"1999-01-01T00:00:00Z"}`, "expiresAt"},
+		{"/search", `{}`, "query"}, {"/search", `{"query":" ? "}`, "query"}, {"/search", `{"query":"x","limit":101}`,
+			"limit"}, {"/search", `{"query":"` + strings.Repeat("x", 3000) + `"}`, "query"},
+		{"/search", `{"vector":[1,0,0,0,0,0,0,0],"model":"none"}`, "model"},
+		{"/search", `{"vector":` + zeros + `}`, "vector"},
 	} {
 		body := `{"companyId":"` + string(d.of) + `",` + strings.TrimPrefix(c.body, "{")
 		a := d.Call("POST", "/api/v1/memory"+c.path, strings.ReplaceAll(body, ",}", "}"))
@@ -215,16 +231,22 @@ func TestBadMemoriesAndSearches(t *testing.T) {
 func TestManyMemoriesBecomeOne(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	issue := d.Call("POST", "/api/companies/"+string(d.of)+"/issues", `{"title":"Mend the kiln"}`).Want(t, 201, "").Field(t, "id")
+	issue := d.Call("POST", "/api/companies/"+string(d.of)+"/issues", `{"title":"Mend the kiln"}`).Want(t, 201, "").
+		Field(t, "id")
 	about := `,"issueId":"` + issue + `"`
-	first, second := d.add(`{"text":"the kiln needs fuse A"`+about+`}`), d.add(`{"text":"the kiln needs fuse B"`+about+`}`, d.asBo)
-	other, private := d.add(`{"text":"the kiln is in hall 2"}`), d.add(`{"text":"the kiln costs 900","private":true`+about+`}`, d.asAda)
+	first, second := d.add(`{"text":"the kiln needs fuse A"`+about+`}`),
+		d.add(`{"text":"the kiln needs fuse B"`+about+`}`, d.asBo)
+	other, private := d.add(`{"text":"the kiln is in hall 2"}`),
+		d.add(`{"text":"the kiln costs 900","private":true`+about+`}`, d.asAda)
 	replacing := func(ids ...string) string { return `"replaces":["` + strings.Join(ids, `","`) + `"]` }
 	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(first)+`}`, d.asAda).Want(t, 403, "replaces: memory")
-	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(other)+about+`}`, d.asAda).Want(t, 403, "that has the same issueId")
+	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(other)+about+`}`, d.asAda).
+		Want(t, 403, "that has the same issueId")
 	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(private)+about+`}`, d.asBo).Want(t, 404, "replaces: memory")
-	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(private)+about+`}`, d.asAda).Want(t, 400, "is private; add a private one")
-	d.Call("POST", "/api/v1/memory", `{"text":"x","private":true,`+replacing(first)+about+`}`, d.asAda).Want(t, 400, "is read by others")
+	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(private)+about+`}`, d.asAda).
+		Want(t, 400, "is private; add a private one")
+	d.Call("POST", "/api/v1/memory", `{"text":"x","private":true,`+replacing(first)+about+`}`, d.asAda).
+		Want(t, 400, "is read by others")
 	one := d.add(`{"text":"the kiln needs fuses A and B","kind":"lesson",`+replacing(first, second)+about+`}`, d.asAda)
 	texts, whole := d.search(`{"query":"fuse","by":"words"}`)
 	want(t, texts, "the kiln needs fuses A and B")
@@ -236,7 +258,8 @@ func TestManyMemoriesBecomeOne(t *testing.T) {
 	}
 	d.Call("GET", "/api/v1/memory/"+first, "").Want(t, 200, `"replacedBy":"`+one+`"`)
 	d.Call("GET", "/api/v1/memory/"+one, "").Want(t, 200, `"replaces":["`)
-	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(first)+about+`}`, d.asAda).Want(t, 409, "has given its place to "+one)
+	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(first)+about+`}`, d.asAda).
+		Want(t, 409, "has given its place to "+one)
 	d.Call("DELETE", "/api/v1/memory/"+one, "", d.asAda).Want(t, 200, "")
 	if texts, _ = d.search(`{"query":"fuse","by":"words"}`); len(texts) != 2 {
 		t.Errorf("after the new one is forgotten: %q", texts)
@@ -248,7 +271,8 @@ func TestAMillionTags(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for tags, says := range map[int]string{17: "tags", 100_000: "tags", 1_000_000: "too large"} {
-		body := `{"companyId":"` + string(d.of) + `","text":"x","tags":[` + strings.TrimSuffix(strings.Repeat(`"t",`, tags), ",") + `]}`
+		body := `{"companyId":"` + string(d.of) + `","text":"x","tags":[` +
+			strings.TrimSuffix(strings.Repeat(`"t",`, tags), ",") + `]}`
 		a := d.Call("POST", "/api/v1/memory", body)
 		if a.Status != 400 && a.Status != 413 && a.Status != 422 || !strings.Contains(strings.ToLower(string(a.Body)), says) {
 			t.Errorf("%d tags: %d %.200s, want %s named", tags, a.Status, a.Body, says)
@@ -271,7 +295,9 @@ func TestVectorsOfOnesOwn(t *testing.T) {
 	if whole["model"] != "m" {
 		t.Errorf("compared were %v", whole["model"])
 	}
-	d.Call("POST", "/api/v1/memory", `{"companyId":"`+string(d.of)+`","text":"x","model":"m","vector":[1,0,0,0,0,0,0,0,0]}`).Want(t, 422, "vector: has 9 components")
+	d.Call("POST", "/api/v1/memory",
+		`{"companyId":"`+string(d.of)+`","text":"x","model":"m","vector":[1,0,0,0,0,0,0,0,0]}`).
+		Want(t, 422, "vector: has 9 components")
 }
 
 // inStore counts the values of the state that have a text.

@@ -12,13 +12,19 @@ import (
 // AdmissionRoutes admit new members and manage the keys that members share.
 func AdmissionRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/v1/mesh/requests", Tag: "mesh", Summary: "List the nodes that ask to be let in", Who: api.Admin, Out: []joinRequest{}, Handle: listJoinRequests},
-		{Method: "POST", Path: "/api/v1/mesh/requests/{code}/approve", Once: true, Tag: "mesh", Summary: "Let in the node that shows this code", Who: api.Admin, Out: member{}, Handle: approveJoin},
-		{Method: "POST", Path: "/api/v1/mesh/requests/{code}/reject", Once: true, Tag: "mesh", Summary: "Send away the node that shows this code", Who: api.Admin, Status: 204, Handle: rejectJoin},
-		{Method: "POST", Path: "/api/v1/mesh/owner-keys", Once: true, Limited: true, Tag: "mesh", Summary: "Add an owner key, by which nodes join by themselves; its text is shown once", Who: api.Admin, Status: 201,
+		{Method: "GET", Path: "/api/v1/mesh/requests", Tag: "mesh", Summary: "List the nodes that ask to be let in",
+			Who: api.Admin, Out: []joinRequest{}, Handle: listJoinRequests},
+		{Method: "POST", Path: "/api/v1/mesh/requests/{code}/approve", Once: true, Tag: "mesh",
+			Summary: "Let in the node that shows this code", Who: api.Admin, Out: member{}, Handle: approveJoin},
+		{Method: "POST", Path: "/api/v1/mesh/requests/{code}/reject", Once: true, Tag: "mesh",
+			Summary: "Send away the node that shows this code", Who: api.Admin, Status: 204, Handle: rejectJoin},
+		{Method: "POST", Path: "/api/v1/mesh/owner-keys", Once: true, Limited: true, Tag: "mesh",
+			Summary: "Add an owner key, by which nodes join by themselves; its text is shown once", Who: api.Admin, Status: 201,
 			NoTool: true, In: addOwnerKey{}, Out: ownerKey{}, Handle: tellOwnerKey},
-		{Method: "GET", Path: "/api/v1/mesh/keys", Tag: "mesh", Summary: "Tell of which epoch the mesh's keys are", Who: api.Admin, Out: meshKeys{}, Handle: readMeshKeys},
-		{Method: "POST", Path: "/api/v1/mesh/keys/rotate", Once: true, Limited: true, Tag: "mesh", Summary: "Draw new keys for the mesh", Who: api.Admin, Out: meshKeys{}, Handle: rotateMeshKeys},
+		{Method: "GET", Path: "/api/v1/mesh/keys", Tag: "mesh", Summary: "Tell of which epoch the mesh's keys are",
+			Who: api.Admin, Out: meshKeys{}, Handle: readMeshKeys},
+		{Method: "POST", Path: "/api/v1/mesh/keys/rotate", Once: true, Limited: true, Tag: "mesh",
+			Summary: "Draw new keys for the mesh", Who: api.Admin, Out: meshKeys{}, Handle: rotateMeshKeys},
 	}
 }
 
@@ -39,7 +45,8 @@ func listJoinRequests(rc *api.Request) (api.Response, error) {
 	}
 	out := []joinRequest{}
 	for _, r := range s.Cfg.Joins.JoinRequests(rc.Context()) {
-		out = append(out, joinRequest{r.Code, r.Node, r.Name, orEmpty(r.Labels), r.Address, core.Time(r.Asked), core.Time(r.Until)})
+		out = append(out, joinRequest{r.Code, r.Node, r.Name, orEmpty(r.Labels), r.Address, core.Time(r.Asked),
+			core.Time(r.Until)})
 	}
 	return api.OK(out), nil
 }

@@ -12,7 +12,8 @@ import (
 // BackupRoutes stream backups of the mesh to operators.
 func BackupRoutes() []api.Route {
 	return []api.Route{
-		{Method: "POST", Path: "/api/v1/mesh/snapshot", Once: true, Tag: "mesh", Summary: "Stream a sealed backup of the mesh, as this node has it", Who: api.Admin,
+		{Method: "POST", Path: "/api/v1/mesh/snapshot", Once: true, Tag: "mesh",
+			Summary: "Stream a sealed backup of the mesh, as this node has it", Who: api.Admin,
 			In: takeBackup{}, Media: []string{"application/octet-stream"}, Handle: streamBackup},
 	}
 }

@@ -16,12 +16,17 @@ import (
 // answer the first requests of Paperclip's clients.
 func HealthRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/health", Tag: "system", Summary: "Tell that the server runs", Who: api.Public, Out: api.Either{health{}, publicHealth{}}, Handle: tellHealth},
-		{Method: "GET", Path: "/healthz", Tag: "system", Summary: "Tell that the process lives", Who: api.Public, Out: liveness{},
+		{Method: "GET", Path: "/api/health", Tag: "system", Summary: "Tell that the server runs", Who: api.Public,
+			Out: api.Either{health{}, publicHealth{}}, Handle: tellHealth},
+		{Method: "GET", Path: "/healthz", Tag: "system", Summary: "Tell that the process lives", Who: api.Public,
+			Out:    liveness{},
 			Handle: func(*api.Request) (api.Response, error) { return api.OK(liveness{"ok"}), nil }},
-		{Method: "GET", Path: "/readyz", Tag: "system", Summary: "Tell whether this node can serve", Who: api.Public, Out: readiness{}, Also: []int{503}, Handle: tellReady},
-		{Method: "GET", Path: "/openapi.json", Tag: "system", Summary: "Describe this API", Who: api.Public, Out: map[string]any{}, Handle: tellAPI},
-		{Method: "GET", Path: "/api/openapi.json", Tag: "system", Summary: "Describe this API", Who: api.Public, Out: map[string]any{}, Handle: tellAPI},
+		{Method: "GET", Path: "/readyz", Tag: "system", Summary: "Tell whether this node can serve", Who: api.Public,
+			Out: readiness{}, Also: []int{503}, Handle: tellReady},
+		{Method: "GET", Path: "/openapi.json", Tag: "system", Summary: "Describe this API", Who: api.Public,
+			Out: map[string]any{}, Handle: tellAPI},
+		{Method: "GET", Path: "/api/openapi.json", Tag: "system", Summary: "Describe this API", Who: api.Public,
+			Out: map[string]any{}, Handle: tellAPI},
 	}
 }
 
@@ -108,7 +113,8 @@ func tellHealth(rc *api.Request) (api.Response, error) {
 		}
 	}
 	if !s.TrustsAll() && rc.Authenticate() != nil {
-		return api.OK(publicHealth{Status: "ok", DeploymentMode: mode, DeploymentExposure: "private", LocalAILogin: true, BootstrapStatus: bootstrap}), nil
+		return api.OK(publicHealth{Status: "ok", DeploymentMode: mode, DeploymentExposure: "private", LocalAILogin: true,
+			BootstrapStatus: bootstrap}), nil
 	}
 	h := health{Status: "ok", Version: s.Cfg.Version, ServerVersion: s.Cfg.Version, DeploymentMode: mode,
 		DeploymentExposure: "private", LocalAILogin: true, AuthReady: true, BootstrapStatus: bootstrap,

@@ -24,22 +24,38 @@ func MeshRoutes() []api.Route {
 	after := api.Param{Name: "after", Type: "integer", Doc: "only entries above this height"}
 	limit := api.Param{Name: "limit", Type: "integer", Doc: "at most so many"}
 	return []api.Route{
-		{Method: "GET", Path: "/api/v1/mesh", Tag: "mesh", Summary: "Tell which mesh this is and how it stands", Who: api.Admin, Out: meshInfo{}, Handle: readMesh},
-		{Method: "GET", Path: "/api/v1/mesh/members", Tag: "mesh", Summary: "List the members", Who: api.Admin, Out: []member{}, Handle: listMembers},
-		{Method: "GET", Path: "/api/v1/mesh/raft", Tag: "mesh", Summary: "Tell how consensus stands on this node", Who: api.Admin, Out: raftInfo{}, Handle: readRaft},
-		{Method: "GET", Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "List the join tokens", Who: api.Admin, Out: []joinToken{}, Handle: listTokens},
-		{Method: "POST", Path: "/api/v1/mesh/tokens", Limited: true, Tag: "mesh", Summary: "Create a join token; its text is shown once", Who: api.Admin, Status: 201,
+		{Method: "GET", Path: "/api/v1/mesh", Tag: "mesh", Summary: "Tell which mesh this is and how it stands",
+			Who: api.Admin, Out: meshInfo{}, Handle: readMesh},
+		{Method: "GET", Path: "/api/v1/mesh/members", Tag: "mesh", Summary: "List the members", Who: api.Admin,
+			Out: []member{}, Handle: listMembers},
+		{Method: "GET", Path: "/api/v1/mesh/raft", Tag: "mesh", Summary: "Tell how consensus stands on this node",
+			Who: api.Admin, Out: raftInfo{}, Handle: readRaft},
+		{Method: "GET", Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "List the join tokens", Who: api.Admin,
+			Out: []joinToken{}, Handle: listTokens},
+		{Method: "POST", Path: "/api/v1/mesh/tokens", Limited: true, Tag: "mesh",
+			Summary: "Create a join token; its text is shown once", Who: api.Admin, Status: 201,
 			In: createToken{}, Out: createdToken{}, Handle: createJoinToken},
-		{Method: "DELETE", Path: "/api/v1/mesh/tokens/{id}", Limited: true, Tag: "mesh", Summary: "Revoke a join token", Who: api.Admin, Out: joinToken{}, Handle: revokeToken},
-		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/revoke", Once: true, Tag: "mesh", Summary: "Throw a node out of the mesh", Who: api.Admin, In: revokeNode{}, Out: revokedNode{}, Handle: revokeMember},
-		{Method: "POST", Path: "/api/v1/mesh/leave", Once: true, Tag: "mesh", Summary: "Take this node out of the mesh for good", Who: api.Admin, Status: 202, Out: liveness{}, Handle: leaveMesh},
-		{Method: "GET", Path: "/api/v1/mesh/ledger", Tag: "mesh", Summary: "Tell the head of the chain", Who: api.Admin, Out: ledgerHead{}, Handle: readLedger},
-		{Method: "GET", Path: "/api/v1/mesh/ledger/entries", Tag: "mesh", Summary: "List entries of the chain, the oldest first", Who: api.Admin, Out: []entry{},
+		{Method: "DELETE", Path: "/api/v1/mesh/tokens/{id}", Limited: true, Tag: "mesh", Summary: "Revoke a join token",
+			Who: api.Admin, Out: joinToken{}, Handle: revokeToken},
+		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/revoke", Once: true, Tag: "mesh",
+			Summary: "Throw a node out of the mesh", Who: api.Admin, In: revokeNode{}, Out: revokedNode{}, Handle: revokeMember},
+		{Method: "POST", Path: "/api/v1/mesh/leave", Once: true, Tag: "mesh",
+			Summary: "Take this node out of the mesh for good", Who: api.Admin, Status: 202, Out: liveness{}, Handle: leaveMesh},
+		{Method: "GET", Path: "/api/v1/mesh/ledger", Tag: "mesh", Summary: "Tell the head of the chain", Who: api.Admin,
+			Out: ledgerHead{}, Handle: readLedger},
+		{Method: "GET", Path: "/api/v1/mesh/ledger/entries", Tag: "mesh",
+			Summary: "List entries of the chain, the oldest first", Who: api.Admin, Out: []entry{},
 			Query: []api.Param{after, limit}, Handle: listEntries},
-		{Method: "GET", Path: "/api/v1/mesh/ledger/entries/{height}", Tag: "mesh", Summary: "Read one entry", Who: api.Admin, Out: entry{}, Handle: readEntry},
-		{Method: "GET", Path: "/api/v1/mesh/ledger/records", Tag: "mesh", Summary: "List the chain as it is stored, batch by batch, for who checks it without trust in this node", Who: api.Admin, NoTool: true,
-			Out: chainRecords{}, Query: []api.Param{{Name: "after", Type: "integer", Doc: "only batches after this raft index"}, limit}, Handle: listRecords},
-		{Method: "POST", Path: "/api/v1/mesh/ledger/verify", Tag: "mesh", Summary: "Check every hash and signature of this node's chain from genesis", Who: api.Admin, Out: verified{}, Handle: verifyChain},
+		{Method: "GET", Path: "/api/v1/mesh/ledger/entries/{height}", Tag: "mesh", Summary: "Read one entry", Who: api.Admin,
+			Out: entry{}, Handle: readEntry},
+		{Method: "GET", Path: "/api/v1/mesh/ledger/records", Tag: "mesh",
+			Summary: "List the chain as it is stored, batch by batch, for who checks it without trust in this node",
+			Who:     api.Admin, NoTool: true,
+			Out: chainRecords{}, Query: []api.Param{{Name: "after", Type: "integer", Doc: "only batches after this raft index"},
+				limit}, Handle: listRecords},
+		{Method: "POST", Path: "/api/v1/mesh/ledger/verify", Tag: "mesh",
+			Summary: "Check every hash and signature of this node's chain from genesis", Who: api.Admin, Out: verified{},
+			Handle: verifyChain},
 	}
 }
 
@@ -199,8 +215,10 @@ func readRaft(rc *api.Request) (api.Response, error) {
 		return api.Response{}, errNotHere
 	}
 	st, servers := s.Cfg.Raft()
-	out := raftInfo{State: st.State, Serving: st.Serving, Term: st.Term, Leader: st.Leader, Voter: st.Voter, LastIndex: st.LastIndex,
-		Commit: st.Commit, Applied: st.Applied, FirstIndex: st.LogFirst, Snapshot: st.Snapshot, LeaderChanges: st.LeaderChanges, Servers: []raftServer{}}
+	out := raftInfo{State: st.State, Serving: st.Serving, Term: st.Term, Leader: st.Leader, Voter: st.Voter,
+		LastIndex: st.LastIndex,
+		Commit:    st.Commit, Applied: st.Applied, FirstIndex: st.LogFirst, Snapshot: st.Snapshot,
+		LeaderChanges: st.LeaderChanges, Servers: []raftServer{}}
 	for _, v := range servers {
 		out.Servers = append(out.Servers, raftServer{v.ID, v.Node, v.Voter, v.Leader, core.TimeOf(v.LastContact)})
 	}
@@ -220,7 +238,8 @@ type joinToken struct {
 }
 
 func tokenOf(t ledger.Token, now time.Time) joinToken {
-	return joinToken{ID: t.ID, Note: t.Note, Uses: t.Uses, Used: t.Used, CreatedAt: core.Time(t.Created), ExpiresAt: core.Time(t.Expires),
+	return joinToken{ID: t.ID, Note: t.Note, Uses: t.Uses, Used: t.Used, CreatedAt: core.Time(t.Created),
+		ExpiresAt: core.Time(t.Expires),
 		RevokedAt: core.Time(t.Revoked), Usable: t.Usable(now.UnixMilli()), Owner: t.Owner}
 }
 
@@ -448,9 +467,12 @@ type entryChange struct {
 }
 
 func entryOf(e ledger.Entry) entry {
-	out := entry{Height: e.Height, Time: core.TimeOf(e.Time), Hash: hex.EncodeToString(e.Hash[:]), Prev: hex.EncodeToString(e.Prev[:]),
-		Index: e.Index, Position: e.Position, PayloadHash: hex.EncodeToString(e.PayloadHash[:]), Kind: e.Kind, Company: e.Company,
-		Actor: actor(e.Actor), Credential: actor{e.Credential.Kind, e.Credential.ID}, Run: e.Run, Outcome: e.Outcome, Reason: e.Reason, Changes: []entryChange{}}
+	out := entry{Height: e.Height, Time: core.TimeOf(e.Time), Hash: hex.EncodeToString(e.Hash[:]),
+		Prev:  hex.EncodeToString(e.Prev[:]),
+		Index: e.Index, Position: e.Position, PayloadHash: hex.EncodeToString(e.PayloadHash[:]), Kind: e.Kind,
+		Company: e.Company,
+		Actor:   actor(e.Actor), Credential: actor{e.Credential.Kind, e.Credential.ID}, Run: e.Run, Outcome: e.Outcome,
+		Reason: e.Reason, Changes: []entryChange{}}
 	for _, ch := range e.Changes {
 		out.Changes = append(out.Changes, entryChange{ch.Action, ch.EntityType, ch.EntityID})
 	}
@@ -531,7 +553,8 @@ func verifyStream(s *api.Server, w http.ResponseWriter, r *http.Request) error {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{})
 	v, err := s.Cfg.Verify(ctx)
-	out := verified{OK: err == nil, Height: v.Position.Height, Entries: v.Entries, Batches: v.Batches, Commands: v.Commands, Erased: v.Erased}
+	out := verified{OK: err == nil, Height: v.Position.Height, Entries: v.Entries, Batches: v.Batches,
+		Commands: v.Commands, Erased: v.Erased}
 	if bad, ok := ledger.IsBroken(err); ok {
 		out.Bad, out.Reason = bad.Height, bad.Reason
 	} else if err != nil {

@@ -34,8 +34,10 @@ type nodeOffers struct {
 
 // OfferRoutes list what the nodes offer to agents.
 func OfferRoutes() []api.Route {
-	return []api.Route{{Method: "POST", Path: "/api/instance/offers", Once: true, Tag: "mesh", Who: api.Admin, In: askOffers{}, Out: []nodeOffers{}, Timeout: offersTimeout,
-		Summary: "Look what each node offers to agents: model servers, programs, and the names of variables with keys", Handle: listOffers}}
+	return []api.Route{{Method: "POST", Path: "/api/instance/offers", Once: true, Tag: "mesh", Who: api.Admin,
+		In: askOffers{}, Out: []nodeOffers{}, Timeout: offersTimeout,
+		Summary: "Look what each node offers to agents: model servers, programs, and the names of variables with keys",
+		Handle:  listOffers}}
 }
 
 func listOffers(rc *api.Request) (api.Response, error) {

@@ -13,7 +13,8 @@ import (
 func TestNodesAreLookedAtForWhatTheyOffer(t *testing.T) {
 	h := apitest.NewHarness(t, func(c *api.Config) {
 		c.Offers = func(_ context.Context, _ identity.NodeID, look adapter.Look) ([]adapter.Offer, error) {
-			return []adapter.Offer{{Kind: "server", Name: "Ollama", Provider: "ollama", BaseURL: "http://127.0.0.1:11434/v1", Models: []string{"qwen3"}, Tried: look.Try}}, nil
+			return []adapter.Offer{{Kind: "server", Name: "Ollama", Provider: "ollama", BaseURL: "http://127.0.0.1:11434/v1",
+				Models: []string{"qwen3"}, Tried: look.Try}}, nil
 		}
 	})
 	h.Call("POST", "/api/instance/offers", `{}`).Want(t, 200, `"here":true`).Want(t, 200, `"models":["qwen3"]`)

@@ -32,7 +32,9 @@ type schedulerRow struct {
 const maxSchedulerRows = 2_000
 
 func SchedulerRoutes() []api.Route {
-	return []api.Route{{Method: "GET", Path: "/api/instance/scheduler-heartbeats", Tag: "system", Summary: "List the agents of all companies with their timers", Who: api.Admin, Out: []schedulerRow{}, Handle: listSchedulers}}
+	return []api.Route{{Method: "GET", Path: "/api/instance/scheduler-heartbeats", Tag: "system",
+		Summary: "List the agents of all companies with their timers", Who: api.Admin, Out: []schedulerRow{},
+		Handle: listSchedulers}}
 }
 
 func listSchedulers(rc *api.Request) (api.Response, error) {
@@ -44,7 +46,8 @@ func listSchedulers(rc *api.Request) (api.Response, error) {
 					continue
 				}
 				on, interval := a.Timer()
-				out = append(out, schedulerRow{ID: a.ID, Company: of.ID, CompanyName: of.Name, Prefix: of.IssuePrefix, Agent: a.Name, Key: a.URLKey(), Role: a.Role, Title: a.Title, Status: a.Status,
+				out = append(out, schedulerRow{ID: a.ID, Company: of.ID, CompanyName: of.Name, Prefix: of.IssuePrefix,
+					Agent: a.Name, Key: a.URLKey(), Role: a.Role, Title: a.Title, Status: a.Status,
 					Adapter: a.AdapterType, Interval: interval, Enabled: on, Active: on && interval > 0, LastAt: a.LastHeartbeatAt})
 			}
 			if len(out) >= maxSchedulerRows {

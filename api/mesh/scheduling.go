@@ -49,12 +49,20 @@ type placementCandidate struct {
 
 func SchedulingRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/v1/mesh/stop", Tag: "mesh", Summary: "Tell whether everything is stopped", Out: stopState{}, Who: api.Admin, Handle: readStop},
-		{Method: "POST", Path: "/api/v1/mesh/stop", Tag: "mesh", Summary: "Stop everything: cancel all runs of all companies, start none, spend nothing", Who: api.Admin, In: stopAll{}, Out: stopState{}, Handle: stopEverything},
-		{Method: "POST", Path: "/api/v1/mesh/resume", Tag: "mesh", Summary: "Let work begin again after a stop", Who: api.Admin, Out: stopState{}, Handle: resumeEverything},
-		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/cordon", Tag: "mesh", Summary: "Keep a node from new runs; drain it to take it away", Who: api.Admin, In: cordonNode{}, Out: member{}, Handle: cordonMember},
-		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/uncordon", Tag: "mesh", Summary: "Let a node have new runs again", Who: api.Admin, Out: member{}, Handle: uncordonNode},
-		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/placement", Tag: "runs", Summary: "Tell why a run is where it is, or why it waits", Out: placement{}, Handle: readPlacement},
+		{Method: "GET", Path: "/api/v1/mesh/stop", Tag: "mesh", Summary: "Tell whether everything is stopped",
+			Out: stopState{}, Who: api.Admin, Handle: readStop},
+		{Method: "POST", Path: "/api/v1/mesh/stop", Tag: "mesh",
+			Summary: "Stop everything: cancel all runs of all companies, start none, spend nothing", Who: api.Admin,
+			In: stopAll{}, Out: stopState{}, Handle: stopEverything},
+		{Method: "POST", Path: "/api/v1/mesh/resume", Tag: "mesh", Summary: "Let work begin again after a stop",
+			Who: api.Admin, Out: stopState{}, Handle: resumeEverything},
+		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/cordon", Tag: "mesh",
+			Summary: "Keep a node from new runs; drain it to take it away", Who: api.Admin, In: cordonNode{}, Out: member{},
+			Handle: cordonMember},
+		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/uncordon", Tag: "mesh", Summary: "Let a node have new runs again",
+			Who: api.Admin, Out: member{}, Handle: uncordonNode},
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/placement", Tag: "runs",
+			Summary: "Tell why a run is where it is, or why it waits", Out: placement{}, Handle: readPlacement},
 	}
 }
 
@@ -105,7 +113,8 @@ func cordonMember(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if _, err := rc.Submit(company.KindNodeCordon, "", company.Cordon{Node: string(id), Drain: in.Drain, Reason: in.Reason.Or("")}); err != nil {
+	if _, err := rc.Submit(company.KindNodeCordon, "", company.Cordon{Node: string(id), Drain: in.Drain,
+		Reason: in.Reason.Or("")}); err != nil {
 		return api.Response{}, err
 	}
 	return oneMember(s, rc, id)

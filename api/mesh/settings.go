@@ -65,18 +65,28 @@ type orderBody struct {
 func SettingsRoutes() []api.Route {
 	const tag, root, mine = "system", "/api/instance/settings", "/sidebar-preferences/me"
 	return []api.Route{
-		{Method: "GET", Path: root, Tag: tag, Summary: "Read all settings", Who: api.Board, Out: allSettings{}, Handle: func(rc *api.Request) (api.Response, error) {
-			return readInstance(rc)
-		}},
-		{Method: "PATCH", Path: root, Tag: tag, Summary: "Choose the environment of runs", Who: api.Admin, In: patchInstance{}, Out: allSettings{}, Handle: updateInstance},
-		{Method: "GET", Path: root + "/general", Tag: tag, Summary: "Read the general settings", Who: api.Board, Out: general{}, Handle: readGeneral},
-		{Method: "PATCH", Path: root + "/general", Tag: tag, Summary: "Change the general settings", Who: api.Board, In: patchGeneral{}, Out: general{}, Handle: updateGeneral},
-		{Method: "GET", Path: root + "/experimental", Tag: tag, Summary: "Read which parts of the board are on", Who: api.Board, Out: experimental{}, Handle: readExperimental},
-		{Method: "PATCH", Path: root + "/experimental", Tag: tag, Summary: "Change which parts of the board are on", Who: api.Board, In: patchExperimental{}, Out: experimental{}, Handle: updateExperimental},
-		{Method: "GET", Path: "/api" + mine, Tag: tag, Summary: "Read the order of the sidebar", Who: api.Board, Out: company.SidebarOrder{}, Handle: readSidebar},
-		{Method: "PUT", Path: "/api" + mine, Tag: tag, Summary: "Order the sidebar", Who: api.Board, In: orderBody{}, Out: company.SidebarOrder{}, Handle: orderSidebar},
-		{Method: "GET", Path: "/api/companies/{companyId}" + mine, Tag: tag, Summary: "Read the order of a company's sidebar", Who: api.Board, Out: company.SidebarOrder{}, Handle: readSidebar},
-		{Method: "PUT", Path: "/api/companies/{companyId}" + mine, Tag: tag, Summary: "Order a company's sidebar", Who: api.Board, In: orderBody{}, Out: company.SidebarOrder{}, Handle: orderSidebar},
+		{Method: "GET", Path: root, Tag: tag, Summary: "Read all settings", Who: api.Board, Out: allSettings{},
+			Handle: func(rc *api.Request) (api.Response, error) {
+				return readInstance(rc)
+			}},
+		{Method: "PATCH", Path: root, Tag: tag, Summary: "Choose the environment of runs", Who: api.Admin,
+			In: patchInstance{}, Out: allSettings{}, Handle: updateInstance},
+		{Method: "GET", Path: root + "/general", Tag: tag, Summary: "Read the general settings", Who: api.Board,
+			Out: general{}, Handle: readGeneral},
+		{Method: "PATCH", Path: root + "/general", Tag: tag, Summary: "Change the general settings", Who: api.Board,
+			In: patchGeneral{}, Out: general{}, Handle: updateGeneral},
+		{Method: "GET", Path: root + "/experimental", Tag: tag, Summary: "Read which parts of the board are on",
+			Who: api.Board, Out: experimental{}, Handle: readExperimental},
+		{Method: "PATCH", Path: root + "/experimental", Tag: tag, Summary: "Change which parts of the board are on",
+			Who: api.Board, In: patchExperimental{}, Out: experimental{}, Handle: updateExperimental},
+		{Method: "GET", Path: "/api" + mine, Tag: tag, Summary: "Read the order of the sidebar", Who: api.Board,
+			Out: company.SidebarOrder{}, Handle: readSidebar},
+		{Method: "PUT", Path: "/api" + mine, Tag: tag, Summary: "Order the sidebar", Who: api.Board, In: orderBody{},
+			Out: company.SidebarOrder{}, Handle: orderSidebar},
+		{Method: "GET", Path: "/api/companies/{companyId}" + mine, Tag: tag, Summary: "Read the order of a company's sidebar",
+			Who: api.Board, Out: company.SidebarOrder{}, Handle: readSidebar},
+		{Method: "PUT", Path: "/api/companies/{companyId}" + mine, Tag: tag, Summary: "Order a company's sidebar",
+			Who: api.Board, In: orderBody{}, Out: company.SidebarOrder{}, Handle: orderSidebar},
 	}
 }
 
@@ -130,7 +140,8 @@ func updateInstance(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if _, err := rc.Submit(company.KindInstanceSettings, "", company.PatchSettings{Section: "instance", Values: values}); err != nil {
+	if _, err := rc.Submit(company.KindInstanceSettings, "", company.PatchSettings{Section: "instance",
+		Values: values}); err != nil {
 		return api.Response{}, err
 	}
 	return readInstance(rc)
@@ -155,7 +166,8 @@ func updateGeneral(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if _, err := rc.Submit(company.KindInstanceSettings, "", company.PatchSettings{Section: "general", Values: values}); err != nil {
+	if _, err := rc.Submit(company.KindInstanceSettings, "", company.PatchSettings{Section: "general",
+		Values: values}); err != nil {
 		return api.Response{}, err
 	}
 	return readGeneral(rc)
@@ -179,7 +191,8 @@ func updateExperimental(rc *api.Request) (api.Response, error) {
 	if values, err = json.Marshal(changed); err != nil {
 		return api.Response{}, err
 	}
-	if _, err := rc.Submit(company.KindInstanceSettings, "", company.PatchSettings{Section: "experimental", Values: values}); err != nil {
+	if _, err := rc.Submit(company.KindInstanceSettings, "", company.PatchSettings{Section: "experimental",
+		Values: values}); err != nil {
 		return api.Response{}, err
 	}
 	return readExperimental(rc)

@@ -11,11 +11,14 @@ import (
 // are none.
 func SystemRoutes() []api.Route {
 	rows := []api.Route{
-		{Method: "GET", Path: "/api/announcements/current", Tag: "system", Summary: "Read the announcement; there is none, no telemetry leaves the mesh", Who: api.Board, Out: api.Null{},
+		{Method: "GET", Path: "/api/announcements/current", Tag: "system",
+			Summary: "Read the announcement; there is none, no telemetry leaves the mesh", Who: api.Board, Out: api.Null{},
 			Handle: func(*api.Request) (api.Response, error) { return api.OK(api.Null{}), nil }},
 	}
-	for _, path := range []string{"/api/plugins", "/api/plugins/ui-contributions", "/api/plugins/examples", "/api/plugins/tools"} {
-		rows = append(rows, api.Route{Method: "GET", Path: path, Tag: "system", Summary: "List what there is; nothing yet", NobodyAsAgent: path == "/api/plugins", Who: api.Board, Out: []struct{}{},
+	for _, path := range []string{"/api/plugins", "/api/plugins/ui-contributions", "/api/plugins/examples",
+		"/api/plugins/tools"} {
+		rows = append(rows, api.Route{Method: "GET", Path: path, Tag: "system", Summary: "List what there is; nothing yet",
+			NobodyAsAgent: path == "/api/plugins", Who: api.Board, Out: []struct{}{},
 			Handle: func(*api.Request) (api.Response, error) { return api.OK([]struct{}{}), nil }})
 	}
 	return rows
@@ -48,7 +51,8 @@ type retention struct {
 
 // generalSettings are the defaults: nothing is shared with anybody.
 var generalSettings = general{DataSharing: "not_allowed", BackupRetention: retention{7, 4, 1},
-	RunLogs: company.LogRetention{Days: company.DefaultLogDays, Bytes: company.DefaultLogBytes}, RunEvents: company.EventRetention{Days: company.DefaultEventDays}, SignUps: people.SignUpsOpen}
+	RunLogs:   company.LogRetention{Days: company.DefaultLogDays, Bytes: company.DefaultLogBytes},
+	RunEvents: company.EventRetention{Days: company.DefaultEventDays}, SignUps: people.SignUpsOpen}
 
 // flags are the optional parts of the board's pages: whether each is shown, as bool, or as *bool a
 // change of it. The parts that are false have no routes here.

@@ -68,32 +68,50 @@ type approvalIssue struct {
 }
 
 func showApprovalIssue(i entity.Issue) approvalIssue {
-	return approvalIssue{ID: i.ID, Company: i.Company, Project: core.NullText(i.Project), Goal: core.NullText(i.Goal), Parent: core.NullText(i.Parent), Title: i.Title,
-		Description: core.NullText(i.Description), Status: string(i.Status), Priority: string(i.Priority), AssigneeAgentID: core.NullText(i.Assignee),
-		CreatedByAgent: core.NullText(i.CreatedAgent), CreatedByUser: core.NullText(i.CreatedUser), Number: i.Number, Identifier: i.Identifier, RequestDepth: i.Depth,
-		BillingCode: core.NullText(i.BillingCode), StartedAt: i.StartedAt, CompletedAt: i.CompletedAt, CancelledAt: i.CancelledAt, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt}
+	return approvalIssue{ID: i.ID, Company: i.Company, Project: core.NullText(i.Project), Goal: core.NullText(i.Goal),
+		Parent: core.NullText(i.Parent), Title: i.Title,
+		Description: core.NullText(i.Description), Status: string(i.Status), Priority: string(i.Priority),
+		AssigneeAgentID: core.NullText(i.Assignee),
+		CreatedByAgent:  core.NullText(i.CreatedAgent), CreatedByUser: core.NullText(i.CreatedUser), Number: i.Number,
+		Identifier: i.Identifier, RequestDepth: i.Depth,
+		BillingCode: core.NullText(i.BillingCode), StartedAt: i.StartedAt, CompletedAt: i.CompletedAt,
+		CancelledAt: i.CancelledAt, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt}
 }
 
 func ApprovalRoutes() []api.Route {
 	const tag, one = "approvals", "/api/approvals/{id}"
 	decide := func(verb, kind, summary string) api.Route {
-		return api.Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: api.Board, In: decideApproval{}, Out: money.Approval{},
+		return api.Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: api.Board,
+			In: decideApproval{}, Out: money.Approval{},
 			Handle: func(rc *api.Request) (api.Response, error) { return decideOn(rc, kind) }}
 	}
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "List approvals, newest first", Out: []money.Approval{}, Handle: listApprovals,
-			Query: []api.Param{{Name: "status", Doc: "statuses, separated by commas"}, {Name: "type", Doc: "types, separated by commas"}, {Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}, {Name: "offset", Type: "integer"}}},
-		{Method: "POST", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "Ask the board for something", In: newApproval{}, Out: money.Approval{}, Status: 201, Handle: createApproval},
+		{Method: "GET", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "List approvals, newest first",
+			Out: []money.Approval{}, Handle: listApprovals,
+			Query: []api.Param{{Name: "status", Doc: "statuses, separated by commas"},
+				{Name: "type", Doc: "types, separated by commas"}, {Name: "limit", Type: "integer",
+					Doc: "at most 1000, 500 unless given"}, {Name: "offset", Type: "integer"}}},
+		{Method: "POST", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "Ask the board for something",
+			In: newApproval{}, Out: money.Approval{}, Status: 201, Handle: createApproval},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read an approval", Out: money.Approval{}, Handle: readApproval},
-		decide("approve", money.KindApprovalApprove, "Approve, and carry out what waits"), decide("reject", money.KindApprovalReject, "Reject"),
-		decide("request-revision", money.KindApprovalRevise, "Send back to whoever asked"), decide("cancel", money.KindApprovalCancel, "Cancel"),
-		{Method: "POST", Path: one + "/resubmit", Tag: tag, Summary: "Put a revised approval before the board again", In: resubmitApproval{}, Out: money.Approval{}, Handle: resubmit},
-		{Method: "GET", Path: one + "/comments", Tag: tag, Summary: "List the comments on an approval", Out: []money.ApprovalComment{}, Handle: listApprovalComments},
-		{Method: "POST", Path: one + "/comments", Tag: tag, Summary: "Comment on an approval", In: commentApproval{}, Out: money.ApprovalComment{}, Status: 201, Handle: newApprovalComment},
-		{Method: "GET", Path: one + "/issues", Tag: tag, Summary: "List the issues of an approval", Out: []approvalIssue{}, Handle: listApprovalIssues},
-		{Method: "GET", Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "List the approvals of an issue", Out: []money.Approval{}, Handle: listIssueApprovals},
-		{Method: "POST", Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "Tie an approval to an issue", In: linkApproval{}, Out: []money.Approval{}, Status: 201, Handle: tieApproval},
-		{Method: "DELETE", Path: "/api/issues/{id}/approvals/{approvalId}", Tag: tag, Summary: "Untie an approval from an issue", Out: api.Okay{}, Handle: untieApproval},
+		decide("approve", money.KindApprovalApprove, "Approve, and carry out what waits"),
+		decide("reject", money.KindApprovalReject, "Reject"),
+		decide("request-revision", money.KindApprovalRevise, "Send back to whoever asked"),
+		decide("cancel", money.KindApprovalCancel, "Cancel"),
+		{Method: "POST", Path: one + "/resubmit", Tag: tag, Summary: "Put a revised approval before the board again",
+			In: resubmitApproval{}, Out: money.Approval{}, Handle: resubmit},
+		{Method: "GET", Path: one + "/comments", Tag: tag, Summary: "List the comments on an approval",
+			Out: []money.ApprovalComment{}, Handle: listApprovalComments},
+		{Method: "POST", Path: one + "/comments", Tag: tag, Summary: "Comment on an approval", In: commentApproval{},
+			Out: money.ApprovalComment{}, Status: 201, Handle: newApprovalComment},
+		{Method: "GET", Path: one + "/issues", Tag: tag, Summary: "List the issues of an approval", Out: []approvalIssue{},
+			Handle: listApprovalIssues},
+		{Method: "GET", Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "List the approvals of an issue",
+			Out: []money.Approval{}, Handle: listIssueApprovals},
+		{Method: "POST", Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "Tie an approval to an issue",
+			In: linkApproval{}, Out: []money.Approval{}, Status: 201, Handle: tieApproval},
+		{Method: "DELETE", Path: "/api/issues/{id}/approvals/{approvalId}", Tag: tag,
+			Summary: "Untie an approval from an issue", Out: api.Okay{}, Handle: untieApproval},
 	}
 }
 
@@ -175,7 +193,8 @@ func createApproval(rc *api.Request) (api.Response, error) {
 	if !api.IsUUID(api.CompanyID(rc)) {
 		return api.Response{}, api.NotFound("Company not found")
 	}
-	p := money.CreateApproval{ID: api.NewID(), Type: money.ApprovalType(in.Type), Agent: strings.ToLower(in.Agent.Or("")), Payload: in.Payload}
+	p := money.CreateApproval{ID: api.NewID(), Type: money.ApprovalType(in.Type), Agent: strings.ToLower(in.Agent.Or("")),
+		Payload: in.Payload}
 	for _, id := range in.IssueIDs {
 		p.Issues = append(p.Issues, strings.ToLower(id))
 	}
@@ -188,7 +207,8 @@ func payloadObject(b json.RawMessage) error {
 	if trimmed := strings.TrimSpace(string(b)); strings.HasPrefix(trimmed, "{") {
 		return nil
 	}
-	return api.ValidationError(api.Issue{Expected: "record", Code: "invalid_type", Path: []any{"payload"}, Message: "Invalid input: expected record"})
+	return api.ValidationError(api.Issue{Expected: "record", Code: "invalid_type", Path: []any{"payload"},
+		Message: "Invalid input: expected record"})
 }
 
 // payloadOf refuses a payload that an approval of its type can not carry out as
@@ -221,7 +241,8 @@ func decideOn(rc *api.Request, kind string) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.Decided(rc, kind, a, money.DecideApproval{Approval: a.ID, Note: in.DecisionNote.Or(""), Amount: api.CentsOf(in.Amount)})
+	return api.Decided(rc, kind, a, money.DecideApproval{Approval: a.ID, Note: in.DecisionNote.Or(""),
+		Amount: api.CentsOf(in.Amount)})
 }
 
 func resubmit(rc *api.Request) (api.Response, error) {
@@ -242,11 +263,15 @@ func resubmit(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.Decided(rc, money.KindApprovalResubmit, a, money.ResubmitApproval{Approval: a.ID, Payload: payload, Agent: string(a.Agent)})
+	return api.Decided(rc, money.KindApprovalResubmit, a, money.ResubmitApproval{Approval: a.ID, Payload: payload,
+		Agent: string(a.Agent)})
 }
 
 func listApprovalComments(rc *api.Request) (api.Response, error) {
-	return ofApproval(rc, func(tx *ledger.Tx, a money.Approval) any { return money.CommentsOfApproval(tx, a.Company, a.ID) })
+	return ofApproval(rc, func(tx *ledger.Tx, a money.Approval) any {
+		return money.CommentsOfApproval(tx,
+			a.Company, a.ID)
+	})
 }
 
 func newApprovalComment(rc *api.Request) (api.Response, error) {
@@ -258,7 +283,8 @@ func newApprovalComment(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	cm, err := api.Do[money.ApprovalComment](rc, money.KindApprovalComment, a.Company, money.CommentApproval{ID: api.NewID(), Approval: a.ID, Body: in.Body})
+	cm, err := api.Do[money.ApprovalComment](rc, money.KindApprovalComment, a.Company,
+		money.CommentApproval{ID: api.NewID(), Approval: a.ID, Body: in.Body})
 	return api.OK(cm), err
 }
 
@@ -292,7 +318,8 @@ func tieApproval(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if _, err := rc.Submit(money.KindApprovalLink, of, money.LinkApproval{Approval: strings.ToLower(in.ApprovalID), Issue: issue}); err != nil {
+	if _, err := rc.Submit(money.KindApprovalLink, of, money.LinkApproval{Approval: strings.ToLower(in.ApprovalID),
+		Issue: issue}); err != nil {
 		return api.Response{}, err
 	}
 	return listIssueApprovals(rc)
@@ -303,6 +330,7 @@ func untieApproval(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	_, err = rc.Submit(money.KindApprovalUnlink, of, money.LinkApproval{Approval: strings.ToLower(rc.Path("approvalId")), Issue: issue})
+	_, err = rc.Submit(money.KindApprovalUnlink, of, money.LinkApproval{Approval: strings.ToLower(rc.Path("approvalId")),
+		Issue: issue})
 	return api.OK(api.Okay{OK: true}), err
 }

@@ -105,27 +105,38 @@ type BudgetOverview struct {
 
 func BudgetRoutes() []api.Route {
 	return []api.Route{{
-		Method: "PATCH", Path: "/api/companies/{companyId}/budgets", Tag: "costs", Summary: "Set the monthly budget of a company", Who: api.Board, In: setBudget{}, Out: api.SameAs("/api/companies/{companyId}"), Handle: setCompanyBudget,
+		Method: "PATCH", Path: "/api/companies/{companyId}/budgets", Tag: "costs",
+		Summary: "Set the monthly budget of a company", Who: api.Board, In: setBudget{},
+		Out: api.SameAs("/api/companies/{companyId}"), Handle: setCompanyBudget,
 	}, {
-		Method: "PATCH", Path: "/api/agents/{agentId}/budgets", Tag: "costs", Summary: "Set the monthly budget of an agent", Query: api.ByName(), In: setBudget{}, Out: api.SameAs("/api/agents/{id}"), Handle: setAgentBudget,
+		Method: "PATCH", Path: "/api/agents/{agentId}/budgets", Tag: "costs", Summary: "Set the monthly budget of an agent",
+		Query: api.ByName(), In: setBudget{}, Out: api.SameAs("/api/agents/{id}"), Handle: setAgentBudget,
 	}, {
-		Method: "POST", Path: "/api/companies/{companyId}/budgets/policies", Tag: "costs", Summary: "Set a budget policy", In: setPolicy{}, Out: BudgetPolicy{}, Handle: putPolicy,
+		Method: "POST", Path: "/api/companies/{companyId}/budgets/policies", Tag: "costs", Summary: "Set a budget policy",
+		In: setPolicy{}, Out: BudgetPolicy{}, Handle: putPolicy,
 	}, {
-		Method: "GET", Path: "/api/companies/{companyId}/budgets/overview", Tag: "costs", Summary: "Read all budgets and open incidents", Out: BudgetOverview{}, Handle: readBudgets,
+		Method: "GET", Path: "/api/companies/{companyId}/budgets/overview", Tag: "costs",
+		Summary: "Read all budgets and open incidents", Out: BudgetOverview{}, Handle: readBudgets,
 	}, {
-		Method: "GET", Path: "/api/companies/{companyId}/budget-incidents", Tag: "costs", Summary: "List the newest budget incidents", Out: []BudgetIncident{}, Handle: listIncidents,
+		Method: "GET", Path: "/api/companies/{companyId}/budget-incidents", Tag: "costs",
+		Summary: "List the newest budget incidents", Out: []BudgetIncident{}, Handle: listIncidents,
 		Query: []api.Param{{Name: "status", Doc: "open, resolved or dismissed; without it all"}},
 	}, {
-		Method: "POST", Path: "/api/companies/{companyId}/budget-incidents/{incidentId}/resolve", Tag: "costs", Summary: "Deal with a budget incident", Who: api.Board,
+		Method: "POST", Path: "/api/companies/{companyId}/budget-incidents/{incidentId}/resolve", Tag: "costs",
+		Summary: "Deal with a budget incident", Who: api.Board,
 		In: resolveIncident{}, Out: BudgetIncident{}, Handle: resolveBudgetIncident,
 	}}
 }
 
-func PolicyShown(tx *ledger.Tx, of ledger.CompanyID, b money.ScopeBudget, p money.BudgetPolicy, now core.Time) BudgetPolicy {
+func PolicyShown(tx *ledger.Tx, of ledger.CompanyID, b money.ScopeBudget, p money.BudgetPolicy,
+	now core.Time) BudgetPolicy {
 	spent, window := b.Spent(p.Window), p.Window.Window(now)
-	out := BudgetPolicy{PolicyID: p.ID, CompanyID: of, ScopeType: b.Type, ScopeID: b.ID, ScopeName: money.ScopeName(tx, of, b.Type, b.ID), Metric: "billed_cents",
-		WindowKind: p.Window, Amount: p.Amount, ObservedAmount: spent, RemainingAmount: max(p.Amount-spent, 0), HeldAmount: b.Held, UtilizationPercent: spent.Percent(p.Amount),
-		WarnPercent: p.WarnPercent, HardStopEnabled: p.HardStop, NotifyEnabled: p.Notify, IsActive: p.Active, Status: p.Status(spent),
+	out := BudgetPolicy{PolicyID: p.ID, CompanyID: of, ScopeType: b.Type, ScopeID: b.ID, ScopeName: money.ScopeName(tx, of,
+		b.Type, b.ID), Metric: "billed_cents",
+		WindowKind: p.Window, Amount: p.Amount, ObservedAmount: spent, RemainingAmount: max(p.Amount-spent, 0),
+		HeldAmount: b.Held, UtilizationPercent: spent.Percent(p.Amount),
+		WarnPercent: p.WarnPercent, HardStopEnabled: p.HardStop, NotifyEnabled: p.Notify, IsActive: p.Active,
+		Status: p.Status(spent),
 		Paused: entity.ScopePaused(tx, of, b.Type, b.ID), WindowStart: instant(window.From), WindowEnd: instant(window.To)}
 	if out.Paused {
 		out.PauseReason = "budget"
@@ -134,9 +145,12 @@ func PolicyShown(tx *ledger.Tx, of ledger.CompanyID, b money.ScopeBudget, p mone
 }
 
 func IncidentShown(tx *ledger.Tx, of ledger.CompanyID, in money.BudgetIncident) BudgetIncident {
-	out := BudgetIncident{ID: in.ID, CompanyID: of, PolicyID: in.Policy, ScopeType: in.Type, ScopeID: in.Scope, ScopeName: money.ScopeName(tx, of, in.Type, in.Scope),
-		Metric: "billed_cents", WindowKind: in.Window, WindowStart: instant(in.Start), WindowEnd: instant(in.End), ThresholdType: in.Threshold,
-		AmountLimit: in.Limit, AmountObserved: in.Observed, Status: in.Status, ResolvedAt: in.ResolvedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt}
+	out := BudgetIncident{ID: in.ID, CompanyID: of, PolicyID: in.Policy, ScopeType: in.Type, ScopeID: in.Scope,
+		ScopeName: money.ScopeName(tx, of, in.Type, in.Scope),
+		Metric:    "billed_cents", WindowKind: in.Window, WindowStart: instant(in.Start), WindowEnd: instant(in.End),
+		ThresholdType: in.Threshold,
+		AmountLimit:   in.Limit, AmountObserved: in.Observed, Status: in.Status, ResolvedAt: in.ResolvedAt,
+		CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt}
 	if a, ok := money.ApprovalByID(tx, in.Approval); ok {
 		out.ApprovalID, out.ApprovalStatus = core.NullText(a.ID), core.NullText(a.Status)
 	}
@@ -149,7 +163,8 @@ func readBudgets(rc *api.Request) (r api.Response, err error) {
 		if !entity.CompanyExists(tx, ledger.CompanyID(of)) {
 			return api.NotFound("Company not found")
 		}
-		out := BudgetOverview{CompanyID: ledger.CompanyID(of), Policies: []BudgetPolicy{}, ActiveIncidents: []BudgetIncident{}}
+		out := BudgetOverview{CompanyID: ledger.CompanyID(of), Policies: []BudgetPolicy{},
+			ActiveIncidents: []BudgetIncident{}}
 		for _, b := range money.Budgets(tx, ledger.CompanyID(of), now) {
 			for _, p := range b.Policies {
 				out.Policies = append(out.Policies, PolicyShown(tx, ledger.CompanyID(of), b, p, now))
@@ -202,8 +217,10 @@ func putPolicy(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	of := api.CompanyID(rc)
-	p := money.SetBudget{Type: entity.ScopeType(in.ScopeType), Scope: strings.ToLower(in.ScopeID), Window: money.WindowKind(in.WindowKind),
-		Amount: core.Cents(in.Amount), WarnPercent: in.WarnPercent, HardStop: in.HardStopEnabled, Notify: in.NotifyEnabled, Active: in.IsActive}
+	p := money.SetBudget{Type: entity.ScopeType(in.ScopeType), Scope: strings.ToLower(in.ScopeID),
+		Window: money.WindowKind(in.WindowKind),
+		Amount: core.Cents(in.Amount), WarnPercent: in.WarnPercent, HardStop: in.HardStopEnabled, Notify: in.NotifyEnabled,
+		Active: in.IsActive}
 	if p.Window == "" {
 		p.Window = money.WindowMonth
 		if p.Type == entity.ScopeProject {
@@ -229,7 +246,8 @@ func resolveBudgetIncident(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	of := api.CompanyID(rc)
-	p := money.ResolveIncident{Incident: strings.ToLower(rc.Path("incidentId")), Action: in.Action, Note: in.DecisionNote.Or("")}
+	p := money.ResolveIncident{Incident: strings.ToLower(rc.Path("incidentId")), Action: in.Action,
+		Note: in.DecisionNote.Or("")}
 	if in.Amount != nil {
 		p.Amount = new(core.Cents(*in.Amount))
 	}
@@ -251,7 +269,8 @@ func setMonthly(rc *api.Request, of ledger.CompanyID, scope entity.ScopeType, id
 	if err != nil {
 		return err
 	}
-	_, err = rc.Submit(money.KindBudgetSet, of, money.SetBudget{Type: scope, Scope: id, Window: money.WindowMonth, Amount: core.Cents(in.BudgetMonthlyCents)})
+	_, err = rc.Submit(money.KindBudgetSet, of, money.SetBudget{Type: scope, Scope: id, Window: money.WindowMonth,
+		Amount: core.Cents(in.BudgetMonthlyCents)})
 	return err
 }
 

@@ -144,56 +144,71 @@ type costByCode struct {
 
 func CostRoutes() []api.Route {
 	span := []api.Param{{Name: "from", Doc: "ISO date"}, {Name: "to", Doc: "ISO date"}}
-	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID, s money.Span) any) api.Route {
-		return api.Route{Method: "GET", Path: "/api/companies/{companyId}/costs/" + name, Tag: "costs", Summary: summary, Query: span, Out: out,
+	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID,
+		s money.Span) any) api.Route {
+		return api.Route{Method: "GET", Path: "/api/companies/{companyId}/costs/" + name, Tag: "costs", Summary: summary,
+			Query: span, Out: out,
 			Handle: func(rc *api.Request) (api.Response, error) { return costReport(rc, f) }}
 	}
 	return []api.Route{
-		{Method: "POST", Path: "/api/companies/{companyId}/cost-events", Tag: "costs", Summary: "Report a cost", In: reportCost{}, Out: money.CostEvent{}, Status: 201, Handle: newCost},
-		report("summary", "Sum up what a company spent", CostSummary{}, func(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID, s money.Span) any {
+		{Method: "POST", Path: "/api/companies/{companyId}/cost-events", Tag: "costs", Summary: "Report a cost",
+			In: reportCost{}, Out: money.CostEvent{}, Status: 201, Handle: newCost},
+		report("summary", "Sum up what a company spent", CostSummary{}, func(tx *ledger.Tx, rc *api.Request,
+			of ledger.CompanyID, s money.Span) any {
 			spent := money.SpentIn(tx, of, s).Cost
 			limit := money.BudgetOf(tx, of, entity.ScopeCompany, string(of), core.TimeOf(rc.Now())).MonthlyLimit()
 			return CostSummary{of, spent, limit, spent.Percent(limit)}
 		}),
-		report("by-agent", "Sum up costs by agent", []CostByAgent{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
+		report("by-agent", "Sum up costs by agent", []CostByAgent{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID,
+			s money.Span) any {
 			return lines(tx, of, money.ByAgent, s, func(l money.CostSum) CostByAgent {
 				name, status := entity.AgentLabel(tx, of, l.Agent)
 				return CostByAgent{l.Agent, name, status, tokensOf(l.Total), runCountsOf(l)}
 			})
 		}),
-		report("by-agent-model", "Sum up costs by agent and model", []CostByAgentModel{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
+		report("by-agent-model", "Sum up costs by agent and model", []CostByAgentModel{}, func(tx *ledger.Tx, _ *api.Request,
+			of ledger.CompanyID, s money.Span) any {
 			return lines(tx, of, money.ByAgentModel, s, func(l money.CostSum) CostByAgentModel {
 				name, _ := entity.AgentLabel(tx, of, l.Agent)
 				return CostByAgentModel{l.Agent, name, l.Provider, l.Biller, l.BillingType, l.Model, tokensOf(l.Total)}
 			})
 		}),
-		report("by-provider", "Sum up costs by provider and model", []CostByProvider{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
+		report("by-provider", "Sum up costs by provider and model", []CostByProvider{}, func(tx *ledger.Tx, _ *api.Request,
+			of ledger.CompanyID, s money.Span) any {
 			return lines(tx, of, money.ByProvider, s, func(l money.CostSum) CostByProvider {
 				return CostByProvider{l.Provider, l.Biller, l.BillingType, l.Model, tokensOf(l.Total), runCountsOf(l)}
 			})
 		}),
-		report("by-biller", "Sum up costs by biller", []CostByBiller{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
+		report("by-biller", "Sum up costs by biller", []CostByBiller{}, func(tx *ledger.Tx, _ *api.Request,
+			of ledger.CompanyID, s money.Span) any {
 			return lines(tx, of, money.ByBiller, s, func(l money.CostSum) CostByBiller {
 				return CostByBiller{l.Biller, tokensOf(l.Total), runCountsOf(l), l.Providers, l.Models}
 			})
 		}),
-		report("by-project", "Sum up costs by project", []CostByProject{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
+		report("by-project", "Sum up costs by project", []CostByProject{}, func(tx *ledger.Tx, _ *api.Request,
+			of ledger.CompanyID, s money.Span) any {
 			return lines(tx, of, money.ByProject, s, func(l money.CostSum) CostByProject {
 				return CostByProject{l.Project, money.ScopeName(tx, of, entity.ScopeProject, l.Project), tokensOf(l.Total)}
 			})
 		}),
-		{Method: "GET", Path: "/api/companies/{companyId}/costs/by-day", Tag: "costs", Summary: "Sum up costs by day in UTC, agent, project and model; of this month unless a time is named", Query: span, Out: []CostByDay{}, Handle: readCostsByDay},
-		{Method: "GET", Path: "/api/companies/{companyId}/costs/window-spend", Tag: "costs", Summary: "Sum up the last hours, day and week", Out: []WindowSpend{}, Handle: readWindowSpend},
-		report("by-billing-code", "Sum up costs by billing code, with all that was delegated under it", []costByCode{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
-			return lines(tx, of, money.ByBillingCode, s, func(l money.CostSum) costByCode {
-				return costByCode{l.BillingCode, tokensOf(l.Total), runCountsOf(l)}
-			})
-		}),
-		{Method: "GET", Path: "/api/issues/{id}/cost-summary", Tag: "costs", Summary: "Sum up what an issue and its sub-issues cost", Query: span, Out: IssueCosts{}, Handle: readIssueCosts},
+		{Method: "GET", Path: "/api/companies/{companyId}/costs/by-day", Tag: "costs",
+			Summary: "Sum up costs by day in UTC, agent, project and model; of this month unless a time is named", Query: span,
+			Out: []CostByDay{}, Handle: readCostsByDay},
+		{Method: "GET", Path: "/api/companies/{companyId}/costs/window-spend", Tag: "costs",
+			Summary: "Sum up the last hours, day and week", Out: []WindowSpend{}, Handle: readWindowSpend},
+		report("by-billing-code", "Sum up costs by billing code, with all that was delegated under it", []costByCode{},
+			func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
+				return lines(tx, of, money.ByBillingCode, s, func(l money.CostSum) costByCode {
+					return costByCode{l.BillingCode, tokensOf(l.Total), runCountsOf(l)}
+				})
+			}),
+		{Method: "GET", Path: "/api/issues/{id}/cost-summary", Tag: "costs",
+			Summary: "Sum up what an issue and its sub-issues cost", Query: span, Out: IssueCosts{}, Handle: readIssueCosts},
 	}
 }
 
-func costReport(rc *api.Request, f func(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID, s money.Span) any) (r api.Response, err error) {
+func costReport(rc *api.Request, f func(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID,
+	s money.Span) any) (r api.Response, err error) {
 	span, err := api.QuerySpan(rc)
 	if err != nil {
 		return r, err
@@ -232,7 +247,8 @@ func readCostsByDay(rc *api.Request) (api.Response, error) {
 		out := []CostByDay{}
 		for _, l := range money.CostsByDay(tx, of, span) {
 			name, _ := entity.AgentLabel(tx, of, l.Agent)
-			row := CostByDay{Date: l.Day.Std().Format(time.DateOnly), AgentID: l.Agent, AgentName: name, ProjectID: core.NullText(l.Project), Provider: l.Provider, Model: l.Model, tokens: tokensOf(l.Total)}
+			row := CostByDay{Date: l.Day.Std().Format(time.DateOnly), AgentID: l.Agent, AgentName: name,
+				ProjectID: core.NullText(l.Project), Provider: l.Provider, Model: l.Model, tokens: tokensOf(l.Total)}
 			if l.Project != "" {
 				row.ProjectName = money.ScopeName(tx, of, entity.ScopeProject, l.Project)
 			}
@@ -257,7 +273,8 @@ func readWindowSpend(rc *api.Request) (api.Response, error) {
 	})
 }
 
-func lines[T any](tx *ledger.Tx, of ledger.CompanyID, by money.CostGrouping, s money.Span, line func(money.CostSum) T) []T {
+func lines[T any](tx *ledger.Tx, of ledger.CompanyID, by money.CostGrouping, s money.Span,
+	line func(money.CostSum) T) []T {
 	out := []T{}
 	for _, l := range money.CostsBy(tx, of, by, s) {
 		out = append(out, line(l))
@@ -275,10 +292,13 @@ func newCost(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	e, err := api.Do[money.CostEvent](rc, money.KindCostReport, api.CompanyID(rc), money.ReportCost{Event: money.CostEvent{
-		ID: api.NewID(), Agent: strings.ToLower(in.AgentID), Issue: core.NullText(api.BodyID(in.IssueID)), Project: core.NullText(api.BodyID(in.ProjectID)),
-		Goal: core.NullText(api.BodyID(in.GoalID)), Run: core.NullText(api.BodyID(in.HeartbeatRunID)), BillingCode: core.NullText(in.BillingCode.Or("")),
-		Provider: in.Provider, Biller: in.Biller, BillingType: in.BillingType, CostStatus: in.CostStatus, Model: in.Model,
-		InputTokens: in.InputTokens, CachedInputTokens: in.CachedInputTokens, OutputTokens: in.OutputTokens, Cost: core.Cents(in.CostCents), OccurredAt: at,
+		ID: api.NewID(), Agent: strings.ToLower(in.AgentID), Issue: core.NullText(api.BodyID(in.IssueID)),
+		Project: core.NullText(api.BodyID(in.ProjectID)),
+		Goal:    core.NullText(api.BodyID(in.GoalID)), Run: core.NullText(api.BodyID(in.HeartbeatRunID)),
+		BillingCode: core.NullText(in.BillingCode.Or("")),
+		Provider:    in.Provider, Biller: in.Biller, BillingType: in.BillingType, CostStatus: in.CostStatus, Model: in.Model,
+		InputTokens: in.InputTokens, CachedInputTokens: in.CachedInputTokens, OutputTokens: in.OutputTokens,
+		Cost: core.Cents(in.CostCents), OccurredAt: at,
 	}})
 	return api.OK(e), err
 }
@@ -287,7 +307,8 @@ func newCost(rc *api.Request) (api.Response, error) {
 func parseInstant(s string) (core.Time, error) {
 	var t core.Time
 	if err := t.UnmarshalJSON(core.AppendJSONString(nil, s)); err != nil || t < 0 {
-		return 0, api.ValidationError(api.Issue{Origin: "string", Code: "invalid_format", Format: "datetime", Path: []any{"occurredAt"}, Message: "Invalid ISO datetime"})
+		return 0, api.ValidationError(api.Issue{Origin: "string", Code: "invalid_format", Format: "datetime",
+			Path: []any{"occurredAt"}, Message: "Invalid ISO datetime"})
 	}
 	return t, nil
 }

@@ -76,32 +76,38 @@ func financeTotalsOf(s money.FinanceSum) financeTotals {
 
 func FinanceRoutes() []api.Route {
 	span := []api.Param{{Name: "from", Doc: "ISO date"}, {Name: "to", Doc: "ISO date"}}
-	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID, s money.Span) any) api.Route {
-		return api.Route{Method: "GET", Path: "/api/companies/{companyId}/costs/" + name, Tag: "costs", Summary: summary, Query: span, Out: out,
+	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID,
+		s money.Span) any) api.Route {
+		return api.Route{Method: "GET", Path: "/api/companies/{companyId}/costs/" + name, Tag: "costs", Summary: summary,
+			Query: span, Out: out,
 			Handle: func(rc *api.Request) (api.Response, error) { return costReport(rc, f) }}
 	}
 	events := report("finance-events", "List bookings that are no cost events, newest first", []financeRow{}, nil)
 	events.Query = append(append([]api.Param{}, span...), api.Param{Name: "limit", Type: "integer"})
 	events.Handle = listFinance
 	return []api.Route{
-		{Method: "POST", Path: "/api/companies/{companyId}/finance-events", Tag: "costs", Summary: "Book a fee, a credit or a correction", Who: api.Board, In: bookFinance{},
+		{Method: "POST", Path: "/api/companies/{companyId}/finance-events", Tag: "costs",
+			Summary: "Book a fee, a credit or a correction", Who: api.Board, In: bookFinance{},
 			Out: financeRow{}, Status: 201, Handle: newFinance},
 		events,
-		report("finance-summary", "Sum up bookings that are no cost events", FinanceSummary{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
-			out := FinanceSummary{CompanyID: of}
-			for _, line := range money.Finances(tx, of, s, money.AllFinances) {
-				out.financeTotals = financeTotalsOf(line)
-			}
-			return out
-		}),
-		report("finance-by-biller", "Sum up bookings by biller", []financeByBiller{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
+		report("finance-summary", "Sum up bookings that are no cost events", FinanceSummary{},
+			func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
+				out := FinanceSummary{CompanyID: of}
+				for _, line := range money.Finances(tx, of, s, money.AllFinances) {
+					out.financeTotals = financeTotalsOf(line)
+				}
+				return out
+			}),
+		report("finance-by-biller", "Sum up bookings by biller", []financeByBiller{}, func(tx *ledger.Tx, _ *api.Request,
+			of ledger.CompanyID, s money.Span) any {
 			out := []financeByBiller{}
 			for _, line := range money.Finances(tx, of, s, money.ByFinanceBiller) {
 				out = append(out, financeByBiller{line.Biller, financeTotalsOf(line), line.Others})
 			}
 			return out
 		}),
-		report("finance-by-kind", "Sum up bookings by kind", []financeByKind{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
+		report("finance-by-kind", "Sum up bookings by kind", []financeByKind{}, func(tx *ledger.Tx, _ *api.Request,
+			of ledger.CompanyID, s money.Span) any {
 			out := []financeByKind{}
 			for _, line := range money.Finances(tx, of, s, money.ByFinanceKind) {
 				out = append(out, financeByKind{line.Kind, financeTotalsOf(line), line.Others})
@@ -136,9 +142,12 @@ func newFinance(rc *api.Request) (api.Response, error) {
 	}
 	text := func(o api.Opt[string]) core.NullText { return core.NullText(o.Or("")) }
 	id := func(o api.Opt[string]) core.NullText { return core.NullText(api.BodyID(o)) }
-	e := money.FinanceEvent{ID: api.NewID(), Agent: id(in.AgentID), Issue: id(in.IssueID), Project: id(in.ProjectID), Goal: id(in.GoalID), Run: id(in.RunID), Cost: id(in.CostID),
-		BillingCode: text(in.BillingCode), Description: text(in.Description), Kind: in.Kind, Direction: in.Direction, Biller: in.Biller, Provider: text(in.Provider),
-		Adapter: text(in.Adapter), Tier: text(in.Tier), Region: text(in.Region), Model: text(in.Model), Unit: text(in.Unit), Amount: core.Cents(in.AmountCents),
+	e := money.FinanceEvent{ID: api.NewID(), Agent: id(in.AgentID), Issue: id(in.IssueID), Project: id(in.ProjectID),
+		Goal: id(in.GoalID), Run: id(in.RunID), Cost: id(in.CostID),
+		BillingCode: text(in.BillingCode), Description: text(in.Description), Kind: in.Kind, Direction: in.Direction,
+		Biller: in.Biller, Provider: text(in.Provider),
+		Adapter: text(in.Adapter), Tier: text(in.Tier), Region: text(in.Region), Model: text(in.Model), Unit: text(in.Unit),
+		Amount:   core.Cents(in.AmountCents),
 		Currency: in.Currency, Estimated: in.Estimated, Invoice: text(in.Invoice), OccurredAt: at}
 	if in.Quantity.Set {
 		if n := in.Quantity.Or(-1); n >= 0 {
@@ -147,7 +156,8 @@ func newFinance(rc *api.Request) (api.Response, error) {
 	}
 	if raw := in.Metadata.Or(nil); len(raw) > 0 && string(raw) != "null" {
 		if len(raw) > entity.MaxConfig || raw[0] != '{' {
-			return api.Response{}, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "record", Path: []any{"metadataJson"}, Message: "Invalid input: expected record"})
+			return api.Response{}, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "record",
+				Path: []any{"metadataJson"}, Message: "Invalid input: expected record"})
 		}
 		e.Metadata = conceal.RedactConfig(raw) // what was pasted by mistake goes no further
 	}

@@ -31,38 +31,47 @@ func TestBookingsAndTheirReports(t *testing.T) {
 		{`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"soon"}`, 400},
 		{`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","metadataJson":[1]}`, 400},
 		{`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","currency":"EUR"}`, 422},
-		{`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","agentId":"` + other + `"}`, 404},
+		{`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","agentId":"` +
+			other + `"}`, 404},
 	} {
 		if a := post(c.body); a.Status != c.status {
 			t.Errorf("%s: %d %s, want %d", c.body, a.Status, a.Body, c.status)
 		}
 	}
-	h.Call("POST", "/api/companies/"+other+"/finance-events", `{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","agentId":"`+agent+`"}`).Want(t, 404, "Agent not found")
+	h.Call("POST", "/api/companies/"+other+"/finance-events",
+		`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","agentId":"`+agent+`"}`).Want(t, 404, "Agent not found")
 	get := func(path, want string) string {
 		t.Helper()
 		a := h.Call("GET", in+path, "").Want(t, 200, want)
 		return string(a.Body)
 	}
 	get("/costs/finance-summary", `"debitCents":300,"creditCents":1000,"netCents":-700,"estimatedDebitCents":50,"eventCount":3`)
-	get("/costs/finance-summary?from=2026-11-21T00:00:00Z", `"debitCents":50,"creditCents":0,"netCents":50,"estimatedDebitCents":50,"eventCount":1`)
-	get("/costs/finance-by-biller", `{"biller":"stripe","debitCents":250,"creditCents":1000,"netCents":-750,"estimatedDebitCents":0,"eventCount":2,"kindCount":2}`)
+	get("/costs/finance-summary?from=2026-11-21T00:00:00Z",
+		`"debitCents":50,"creditCents":0,"netCents":50,"estimatedDebitCents":50,"eventCount":1`)
+	get("/costs/finance-by-biller",
+		`{"biller":"stripe","debitCents":250,"creditCents":1000,"netCents":-750,"estimatedDebitCents":0,"eventCount":2,"kindCount":2}`)
 	get("/costs/finance-by-kind", `{"eventKind":"platform_fee","debitCents":300,"creditCents":0,"netCents":300,"estimatedDebitCents":50,"eventCount":2,"billerCount":2}`)
 	if list := get("/costs/finance-events?limit=1", `"biller":"openrouter"`); strings.Contains(list, "stripe") {
 		t.Errorf("more than one: %s", list)
 	}
-	if list := get("/costs/finance-events", `"note":"x"`); strings.Contains(list, "canary") || !strings.Contains(list, `"quantity":0`) {
+	if list := get("/costs/finance-events", `"note":"x"`); strings.Contains(list, "canary") || !strings.Contains(list,
+		`"quantity":0`) {
 		t.Errorf("listed %s", list)
 	}
 	if strings.Contains(h.Log.String()+string(h.Call("GET", "/api/v1/ledger/entries?limit=1000", "").Body), "canary") {
 		t.Error("a secret went on")
 	}
-	h.Call("POST", in+"/budgets/policies", `{"scopeType":"agent","scopeId":"`+agent+`","windowKind":"rolling_24h","amount":100}`).Want(t, 200, `"windowKind":"rolling_24h"`)
-	h.Call("POST", in+"/cost-events", `{"agentId":"`+agent+`","provider":"p","model":"m","costCents":100,"billingCode":"R&D","occurredAt":"2026-11-20T12:00:00Z"}`).Want(t, 201, "")
+	h.Call("POST", in+"/budgets/policies",
+		`{"scopeType":"agent","scopeId":"`+agent+`","windowKind":"rolling_24h","amount":100}`).
+		Want(t, 200, `"windowKind":"rolling_24h"`)
+	h.Call("POST", in+"/cost-events",
+		`{"agentId":"`+agent+`","provider":"p","model":"m","costCents":100,"billingCode":"R&D","occurredAt":"2026-11-20T12:00:00Z"}`).Want(t, 201, "")
 	get("/costs/by-billing-code", `[{"billingCode":"R&D","costCents":100,`)
 	open := h.Call("GET", in+"/budget-incidents?status=open", "").Want(t, 200, `"thresholdType":"hard"`).Decode(t).([]any)
 	get("/budget-incidents?status=resolved", `[]`)
 	h.Call("GET", in+"/budget-incidents?status=maybe", "").Want(t, 400, "status is open, resolved or dismissed")
-	if a := h.Call("POST", in+"/budget-incidents/"+open[0].(map[string]any)["id"].(string)+"/resolve", `{"action":"raise_budget_and_resume","amount":500}`); a.Status != 200 {
+	if a := h.Call("POST", in+"/budget-incidents/"+open[0].(map[string]any)["id"].(string)+"/resolve",
+		`{"action":"raise_budget_and_resume","amount":500}`); a.Status != 200 {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
 	get("/budget-incidents?status=resolved", `"status":"resolved"`)
@@ -83,22 +92,26 @@ func TestCostsByDay(t *testing.T) {
 		{bob, "m1", "2026-11-19T12:00:00Z", "40", `,"projectId":"` + project + `"`},
 		{ada, "m2", "2026-11-20T12:00:00Z", "80", ""},
 	} {
-		h.Call("POST", in+"/cost-events", `{"agentId":"`+c.agent+`","provider":"p","model":"`+c.model+`","costCents":`+c.cents+`,"occurredAt":"`+c.at+`"`+c.more+`}`).Want(t, 201, "")
+		h.Call("POST", in+"/cost-events",
+			`{"agentId":"`+c.agent+`","provider":"p","model":"`+c.model+`","costCents":`+c.cents+`,"occurredAt":"`+c.at+`"`+c.more+`}`).Want(t, 201, "")
 	}
 	type line struct {
 		Date, AgentName, ProjectName, Model string
 		CostCents                           int64
 	}
 	var got []line
-	answer := h.Call("GET", in+"/costs/by-day?from=2026-11-19T00:00:00Z&to=2026-11-20T23:59:59Z", "").Want(t, 200, `"projectId":null`)
+	answer := h.Call("GET", in+"/costs/by-day?from=2026-11-19T00:00:00Z&to=2026-11-20T23:59:59Z", "").
+		Want(t, 200, `"projectId":null`)
 	if err := json.Unmarshal(answer.Body, &got); err != nil {
 		t.Fatal(err)
 	}
-	want := []line{{"2026-11-19", "Bob", "Charts", "m1", 40}, {"2026-11-19", "Ada", "", "m1", 30}, {"2026-11-20", "Ada", "", "m2", 80}}
+	want := []line{{"2026-11-19", "Bob", "Charts", "m1", 40}, {"2026-11-19", "Ada", "", "m1", 30},
+		{"2026-11-20", "Ada", "", "m2", 80}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
-	if rows := h.Call("GET", in+"/costs/by-day?from=2026-11-20T13:00:00Z&to=2026-11-20T23:00:00Z", "").Want(t, 200, "").Decode(t).([]any); len(rows) != 0 {
+	if rows := h.Call("GET", in+"/costs/by-day?from=2026-11-20T13:00:00Z&to=2026-11-20T23:00:00Z", "").Want(t, 200, "").
+		Decode(t).([]any); len(rows) != 0 {
 		t.Errorf("hours without a cost have %v", rows)
 	}
 	h.Call("GET", in+"/costs/by-day?from=2020-01-01T00:00:00Z", "").Want(t, 400, "at most 366 days")

@@ -86,19 +86,30 @@ func ModelRoutes() (out []api.Route) {
 		all, prices := of.root+"/model-providers", of.root+"/model-prices"
 		one := all + "/{id}"
 		out = append(out,
-			api.Route{Method: "GET", Path: all, Tag: tag, Summary: "List the upstreams " + of.whose + ", without keys", Who: of.who, Out: []modelProviderRow{}, Handle: listModelProviders},
-			api.Route{Method: "POST", Path: all, Tag: tag, Summary: "Add an upstream " + of.whose, Who: of.who, In: newModelProvider{}, Out: modelProviderRow{}, Status: 201, Handle: createModelProvider},
-			api.Route{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an upstream " + of.whose, Who: of.who, In: patchModelProvider{}, Out: modelProviderRow{}, Handle: updateModelProvider},
-			api.Route{Method: "DELETE", Path: one, Tag: tag, Summary: "Remove an upstream " + of.whose, Who: of.who, Out: api.Okay{}, Handle: removeModelProvider},
-			api.Route{Method: "POST", Path: one + "/test", Once: true, Tag: tag, Summary: "Ask an upstream " + of.whose + " whether it answers this node and takes its key", Who: of.who, Out: llm.Check{}, Timeout: testTimeout, Handle: testModelProvider},
-			api.Route{Method: "GET", Path: prices, Tag: tag, Summary: "List the prices of models that hold " + of.whose, Who: of.who, Out: []modelPriceRow{}, Handle: listModelPrices},
-			api.Route{Method: "PUT", Path: prices, Tag: tag, Summary: "Set the price of a model " + of.whose, Who: of.who, In: setModelPrice{}, Out: money.ModelPrice{}, Handle: putModelPrice},
-			api.Route{Method: "DELETE", Path: prices, Tag: tag, Summary: "Take back a price " + of.whose + " that was set", Who: of.who, Out: api.Okay{}, Handle: removeModelPrice,
+			api.Route{Method: "GET", Path: all, Tag: tag, Summary: "List the upstreams " + of.whose + ", without keys",
+				Who: of.who, Out: []modelProviderRow{}, Handle: listModelProviders},
+			api.Route{Method: "POST", Path: all, Tag: tag, Summary: "Add an upstream " + of.whose, Who: of.who,
+				In: newModelProvider{}, Out: modelProviderRow{}, Status: 201, Handle: createModelProvider},
+			api.Route{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an upstream " + of.whose, Who: of.who,
+				In: patchModelProvider{}, Out: modelProviderRow{}, Handle: updateModelProvider},
+			api.Route{Method: "DELETE", Path: one, Tag: tag, Summary: "Remove an upstream " + of.whose, Who: of.who,
+				Out: api.Okay{}, Handle: removeModelProvider},
+			api.Route{Method: "POST", Path: one + "/test", Once: true, Tag: tag, Summary: "Ask an upstream " + of.whose +
+				" whether it answers this node and takes its key", Who: of.who, Out: llm.Check{}, Timeout: testTimeout,
+				Handle: testModelProvider},
+			api.Route{Method: "GET", Path: prices, Tag: tag, Summary: "List the prices of models that hold " + of.whose,
+				Who: of.who, Out: []modelPriceRow{}, Handle: listModelPrices},
+			api.Route{Method: "PUT", Path: prices, Tag: tag, Summary: "Set the price of a model " + of.whose, Who: of.who,
+				In: setModelPrice{}, Out: money.ModelPrice{}, Handle: putModelPrice},
+			api.Route{Method: "DELETE", Path: prices, Tag: tag, Summary: "Take back a price " + of.whose + " that was set",
+				Who: of.who, Out: api.Okay{}, Handle: removeModelPrice,
 				Query: []api.Param{{Name: "model", Doc: "the price's model, as it was set"}}},
 		)
 	}
-	return append(out, api.Route{Method: "POST", Path: "/api/instance/model-providers/from-environment", Once: true, Tag: tag,
-		Summary: "Add an upstream of the mesh whose key is in the environment of this node", Who: api.Admin, In: adoptKey{}, Out: modelProviderRow{}, Status: 201, Handle: adoptModelKey})
+	return append(out, api.Route{Method: "POST", Path: "/api/instance/model-providers/from-environment",
+		Once: true, Tag: tag,
+		Summary: "Add an upstream of the mesh whose key is in the environment of this node", Who: api.Admin, In: adoptKey{},
+		Out: modelProviderRow{}, Status: 201, Handle: adoptModelKey})
 }
 
 // adoptKey is the body that adds an upstream with a key of this node's environment.
@@ -133,7 +144,8 @@ func adoptModelKey(rc *api.Request) (api.Response, error) {
 	}
 	kind := known[n].Provider
 	name := cmp.Or(in.Name, kind)
-	return saveModelProvider(rc, money.SaveModelProvider{ID: api.NewID(), Create: true, Name: &name, Kind: new(money.ModelKind(kind)), BaseURL: &base, Key: &key})
+	return saveModelProvider(rc, money.SaveModelProvider{ID: api.NewID(), Create: true, Name: &name,
+		Kind: new(money.ModelKind(kind)), BaseURL: &base, Key: &key})
 }
 
 // viewOf runs f for the company of the path, which must be there, or with "" for
@@ -186,8 +198,10 @@ func createModelProvider(rc *api.Request) (api.Response, error) {
 	if err := viewOf(rc, func(*ledger.Tx, ledger.CompanyID) error { return nil }); err != nil {
 		return api.Response{}, err
 	}
-	return saveModelProvider(rc, money.SaveModelProvider{ID: api.NewID(), Create: true, Name: &in.Name, Kind: new(money.ModelKind(in.Kind)), BaseURL: &in.BaseURL,
-		Key: api.TextOf(in.APIKey), Secret: api.TextOf(in.SecretID), Models: modelRoutesOf(in.Models), Labels: in.Labels, Priority: in.Priority, Free: in.Free})
+	return saveModelProvider(rc, money.SaveModelProvider{ID: api.NewID(), Create: true, Name: &in.Name,
+		Kind: new(money.ModelKind(in.Kind)), BaseURL: &in.BaseURL,
+		Key: api.TextOf(in.APIKey), Secret: api.TextOf(in.SecretID), Models: modelRoutesOf(in.Models), Labels: in.Labels,
+		Priority: in.Priority, Free: in.Free})
 }
 
 func updateModelProvider(rc *api.Request) (api.Response, error) {
@@ -195,12 +209,15 @@ func updateModelProvider(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return saveModelProvider(rc, money.SaveModelProvider{ID: strings.ToLower(rc.Path("id")), Name: in.Name, Kind: (*money.ModelKind)(in.Kind), BaseURL: in.BaseURL,
-		Key: api.TextOf(in.APIKey), Secret: api.TextOf(in.SecretID), Models: modelRoutesOf(in.Models), Labels: in.Labels, Priority: in.Priority, Free: in.Free, Disabled: in.Disabled})
+	return saveModelProvider(rc, money.SaveModelProvider{ID: strings.ToLower(rc.Path("id")), Name: in.Name,
+		Kind: (*money.ModelKind)(in.Kind), BaseURL: in.BaseURL,
+		Key: api.TextOf(in.APIKey), Secret: api.TextOf(in.SecretID), Models: modelRoutesOf(in.Models), Labels: in.Labels,
+		Priority: in.Priority, Free: in.Free, Disabled: in.Disabled})
 }
 
 func removeModelProvider(rc *api.Request) (api.Response, error) {
-	_, err := rc.Submit(money.KindModelProviderRemove, api.CompanyID(rc), money.DropModelProvider{ID: strings.ToLower(rc.Path("id"))})
+	_, err := rc.Submit(money.KindModelProviderRemove, api.CompanyID(rc),
+		money.DropModelProvider{ID: strings.ToLower(rc.Path("id"))})
 	return api.OK(api.Okay{OK: true}), err
 }
 
@@ -295,7 +312,8 @@ func ServeModelCall(s *api.Server, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil || rc.Credential.Kind != "run" {
-		llm.Refuse(w, r, http.StatusUnauthorized, "run_token_needed", "The token of a running run is needed (PAPERCLIP_API_KEY), as a bearer or in x-api-key")
+		llm.Refuse(w, r, http.StatusUnauthorized, "run_token_needed",
+			"The token of a running run is needed (PAPERCLIP_API_KEY), as a bearer or in x-api-key")
 		return
 	}
 	s.Cfg.Models.Serve(w, r, llm.Caller{Company: rc.Company, Agent: rc.Actor.ID, Run: rc.Run})

@@ -50,7 +50,8 @@ func TestUpstreamsAndTheirKeys(t *testing.T) {
 func TestAKeyOfTheEnvironmentIsKept(t *testing.T) {
 	h := apitest.NewHarness(t, func(c *api.Config) {
 		c.Variable = func(name string) string {
-			return map[string]string{"OPENAI_API_KEY": canaryKey, "PATH": "/bin", "ANTHROPIC_API_KEY": canaryKey, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9/proxy"}[name]
+			return map[string]string{"OPENAI_API_KEY": canaryKey, "PATH": "/bin", "ANTHROPIC_API_KEY": canaryKey,
+				"ANTHROPIC_BASE_URL": "http://127.0.0.1:9/proxy"}[name]
 		}
 	})
 	const all, from = "/api/instance/model-providers", "/api/instance/model-providers/from-environment"
@@ -61,8 +62,10 @@ func TestAKeyOfTheEnvironmentIsKept(t *testing.T) {
 	if b := h.Call("GET", all, "").Body; strings.Contains(string(b), "evil") {
 		t.Errorf("the key goes where its vendor is not: %s", b)
 	}
-	h.Call("POST", from, `{"variable":"OPENAI_API_KEY","name":"mine"}`).Want(t, 201, `"baseUrl":"https://api.openai.com/v1"`).Want(t, 201, `"hasKey":true`)
-	if b := string(h.Call("GET", all, "").Body); strings.Contains(b, canaryKey) || strings.Contains(h.Log.String(), canaryKey) {
+	h.Call("POST", from, `{"variable":"OPENAI_API_KEY","name":"mine"}`).
+		Want(t, 201, `"baseUrl":"https://api.openai.com/v1"`).Want(t, 201, `"hasKey":true`)
+	if b := string(h.Call("GET", all, "").Body); strings.Contains(b, canaryKey) || strings.Contains(h.Log.String(),
+		canaryKey) {
 		t.Error("the key is shown")
 	}
 }
@@ -84,7 +87,8 @@ func TestPricesAreSetPerCompanyAndForTheMesh(t *testing.T) {
 // before anything is read.
 func TestTheModelGatewayIsForRuns(t *testing.T) {
 	h := apitest.NewHarness(t)
-	for path, text := range map[string]string{"/llm/v1/chat/completions": `"code":"no_gateway"`, "/llm/anthropic/v1/messages": `"type":"overloaded_error"`} {
+	for path, text := range map[string]string{"/llm/v1/chat/completions": `"code":"no_gateway"`,
+		"/llm/anthropic/v1/messages": `"type":"overloaded_error"`} {
 		h.Call("POST", path, `{}`).Want(t, 503, text)
 	}
 	h = apitest.NewHarness(t, func(c *api.Config) {
@@ -102,7 +106,8 @@ func TestTheModelGatewayIsForRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, header := range map[string]string{"nobody": "X-Nothing: 1", "a run that is not": "Authorization: Bearer " + gone, "the same in x-api-key": "X-Api-Key: " + gone,
+	for name, header := range map[string]string{"nobody": "X-Nothing: 1", "a run that is not": "Authorization: Bearer " +
+		gone, "the same in x-api-key": "X-Api-Key: " + gone,
 		"an unknown key": "Authorization: Bearer pcp_bogus"} {
 		h.Call("POST", "/llm/v1/chat/completions", `{"model":"m"}`, header).Want(t, 401, `"code":"run_token_needed"`)
 		h.Call("POST", "/llm/anthropic/v1/messages", `{"model":"m"}`, header).Want(t, 401, `"type":"authentication_error"`)
@@ -116,7 +121,8 @@ func TestTheModelGatewayIsForRuns(t *testing.T) {
 func TestTheKeyOfAnUpstreamIsSealedForIt(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := h.Company("Acme")
-	h.Call("POST", "/api/companies/"+of+"/model-providers", `{"name":"claude","kind":"anthropic","apiKey":"`+canaryKey+`"}`).Want(t, 201, "")
+	h.Call("POST", "/api/companies/"+of+"/model-providers",
+		`{"name":"claude","kind":"anthropic","apiKey":"`+canaryKey+`"}`).Want(t, 201, "")
 	_ = h.Node.Ledger.View(func(tx *ledger.Tx) error {
 		rows := 0
 		for _, v := range tx.Prefix(nil) {

@@ -29,10 +29,13 @@ type writeOff struct {
 
 func ReservationRoutes() []api.Route {
 	return []api.Route{{
-		Method: "GET", Path: "/api/companies/{companyId}/budgets/reservations", Tag: "costs", Summary: "List the money that is set aside", Out: []reservation{}, Handle: listReservations,
-		Query: []api.Param{{Name: "lost", Type: "boolean", Doc: "only that of nodes that are lost or do not know what they spent"}},
+		Method: "GET", Path: "/api/companies/{companyId}/budgets/reservations", Tag: "costs",
+		Summary: "List the money that is set aside", Out: []reservation{}, Handle: listReservations,
+		Query: []api.Param{{Name: "lost", Type: "boolean",
+			Doc: "only that of nodes that are lost or do not know what they spent"}},
 	}, {
-		Method: "POST", Path: "/api/companies/{companyId}/budgets/reservations/{reservationId}/write-off", Tag: "costs", Who: api.Board,
+		Method: "POST", Path: "/api/companies/{companyId}/budgets/reservations/{reservationId}/write-off", Tag: "costs",
+		Who:     api.Board,
 		Summary: "End a reservation in the place of a node that is lost; without spentCents all that is held is booked as spent", In: writeOff{}, Out: reservation{}, Handle: writeOffReservation,
 	}}
 }

@@ -17,12 +17,14 @@ func TestWhatIsHeldIsShownAndWrittenOff(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	of := ledger.CompanyID(h.Company("Acme"))
-	agent := h.Call("POST", "/api/companies/"+string(of)+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"},"budgetMonthlyCents":100}`).
+	agent := h.Call("POST", "/api/companies/"+string(of)+"/agents",
+		`{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"},"budgetMonthlyCents":100}`).
 		Want(t, 201, "").Field(t, "id")
 	self := string(h.Node.Keys.ID())
 	node, own := ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}
 	id := api.NewID()
-	h.SubmitAs(node, own, "budget.reserve", of, money.Reserve{ID: id, Agent: agent, Want: core.Cents(40), Slice: core.Cents(60), Until: core.TimeOf(time.Now().Add(time.Minute))})
+	h.SubmitAs(node, own, "budget.reserve", of, money.Reserve{ID: id, Agent: agent, Want: core.Cents(40),
+		Slice: core.Cents(60), Until: core.TimeOf(time.Now().Add(time.Minute))})
 
 	base := "/api/companies/" + string(of)
 	var rows []struct {
@@ -35,12 +37,14 @@ func TestWhatIsHeldIsShownAndWrittenOff(t *testing.T) {
 	list := func(query string) int {
 		t.Helper()
 		rows = nil
-		if err := json.Unmarshal(h.Call("GET", base+"/budgets/reservations"+query, "").Want(t, 200, "").Body, &rows); err != nil {
+		if err := json.Unmarshal(h.Call("GET", base+"/budgets/reservations"+query, "").Want(t, 200, "").Body,
+			&rows); err != nil {
 			t.Fatal(err)
 		}
 		return len(rows)
 	}
-	if list("") != 1 || rows[0].ID != id || rows[0].Held != 40 || rows[0].NodeName != "solo" || !rows[0].Slice || rows[0].Lost {
+	if list("") != 1 || rows[0].ID != id || rows[0].Held != 40 || rows[0].NodeName != "solo" || !rows[0].Slice ||
+		rows[0].Lost {
 		t.Fatalf("listed: %+v", rows)
 	}
 	h.Call("GET", base+"/budgets/overview", "").Want(t, 200, `"heldAmount":40`).Want(t, 200, `"reservationCount":1`)
@@ -66,7 +70,8 @@ func TestWhatIsHeldIsShownAndWrittenOff(t *testing.T) {
 	h.Call("POST", off, `{"spentCents":10,"note":"the provider's bill says so"}`).Want(t, 200, `"status":"written_off"`)
 	h.Call("POST", off, `{}`).Want(t, 409, "written_off already")
 	h.Call("GET", base+"/costs/summary", "").Want(t, 200, `"spendCents":10`)
-	if body := string(h.Call("GET", base+"/activity", "").Want(t, 200, "budget.written_off").Body); !strings.Contains(body, "the provider's bill") {
+	if body := string(h.Call("GET", base+"/activity", "").Want(t, 200, "budget.written_off").Body); !strings.Contains(body,
+		"the provider's bill") {
 		t.Errorf("the note is lost: %s", body)
 	}
 	if list("") != 0 {

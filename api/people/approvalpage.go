@@ -67,7 +67,8 @@ button{font:inherit;padding:.5rem 1.2rem;margin-right:.6rem}.note{border-left:4p
 		put(`<p class="note" role="status">`, v.Message, "</p>")
 	}
 	if v.Command != "" {
-		put("\n<dl><dt>Program</dt><dd>", cmp.Or(v.Client, "It did not say its name"), "</dd><dt>Command</dt><dd><code>", v.Command, "</code></dd>\n<dt>It asks for</dt><dd>", v.Access)
+		put("\n<dl><dt>Program</dt><dd>", cmp.Or(v.Client, "It did not say its name"), "</dd><dt>Command</dt><dd><code>",
+			v.Command, "</code></dd>\n<dt>It asks for</dt><dd>", v.Access)
 		if v.CompanyName != "" {
 			put(", for ", v.CompanyName)
 		}
@@ -92,7 +93,8 @@ func (v approvalView) forms(put func(...string)) {
 <label>Password<input type="password" name="password" autocomplete="current-password" required></label><button name="do" value="sign-in">Sign in</button></form>`)
 		return
 	}
-	put("\n<p>You are signed in as ", v.User, `. The program will act as you, with all that you may do, until its key is revoked.
+	put("\n<p>You are signed in as ", v.User,
+		`. The program will act as you, with all that you may do, until its key is revoked.
 Let it in only if it was you who started it.</p>
 `)
 	if !v.CanApprove {
@@ -106,7 +108,8 @@ Let it in only if it was you who started it.</p>
 // ServeApproval serves the page and its forms.
 func ServeApproval(s *api.Server, w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "same-origin") // the URL has a token; with no-referrer the browser would not send Origin
 	h.Set("Cache-Control", "no-store")
@@ -115,7 +118,8 @@ func ServeApproval(s *api.Server, w http.ResponseWriter, r *http.Request) {
 		showApproval(w, http.StatusMethodNotAllowed, approvalView{Message: "This page takes no such request."})
 		return
 	}
-	rc := &api.Request{HTTP: r, ID: api.IdOf(r), Server: s, Route: &api.Route{Method: r.Method, Path: "/cli-auth/{id}", Who: api.Public, Query: []api.Param{{Name: "token"}}}, W: w}
+	rc := &api.Request{HTTP: r, ID: api.IdOf(r), Server: s, Route: &api.Route{Method: r.Method, Path: "/cli-auth/{id}",
+		Who: api.Public, Query: []api.Param{{Name: "token"}}}, W: w}
 	if err := rc.Open(); err != nil {
 		showApproval(w, http.StatusBadRequest, approvalView{Message: said(err)})
 		return
@@ -239,7 +243,8 @@ func decidePage(rc *api.Request) {
 				return
 			}
 		}
-		kind, p := people.KindCliAuthApprove, people.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: api.HashOf(token), Key: api.NewID()}
+		kind, p := people.KindCliAuthApprove, people.DecideChallenge{ID: strings.ToLower(rc.Path("id")),
+			Hash: api.HashOf(token), Key: api.NewID()}
 		if form.Get("do") == "cancel" {
 			kind, p.Key = people.KindCliAuthCancel, ""
 			rc.OfNode("cli-auth")

@@ -17,7 +17,8 @@ func TestTheApprovalPage(t *testing.T) {
 	h := apitest.Peopled(t)
 	cookie := h.Admin()
 	ask := func() (path, token, key string) {
-		a := h.Call("POST", "/api/cli-auth/challenges", `{"command":"selvage <b>login</b>","clientName":"me & mine"}`).Want(t, 201, "")
+		a := h.Call("POST", "/api/cli-auth/challenges", `{"command":"selvage <b>login</b>","clientName":"me & mine"}`).
+			Want(t, 201, "")
 		path, query, _ := strings.Cut(a.Field(t, "approvalPath"), "?")
 		return path, strings.TrimPrefix(query, "token="), a.Field(t, "boardApiToken")
 	}
@@ -28,7 +29,8 @@ func TestTheApprovalPage(t *testing.T) {
 			t.Errorf("the page for nobody has %q", bad)
 		}
 	}
-	if csp := page.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") || page.Header.Get("Cache-Control") != "no-store" {
+	if csp := page.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") ||
+		!strings.Contains(csp, "frame-ancestors 'none'") || page.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("headers %v", page.Header)
 	}
 	h.Call("GET", path+"?token=pcp_cli_auth_wrong", "").Want(t, 404, "not found")
@@ -56,10 +58,13 @@ func TestTheApprovalPage(t *testing.T) {
 	h.Form(path, approve, apitest.OwnOrigin, bob).Want(t, 403, "another sign-in")
 	h.Form(path, approve, apitest.OwnOrigin, cookie).Want(t, 403, "another sign-in")
 	h.Form(path, url.Values{"do": {"approve"}, "token": {token}}, apitest.OwnOrigin, mine).Want(t, 403, "another sign-in")
-	h.Form(path, approve, "Origin: https://evil.example", mine).Want(t, 403, "Board mutation requires trusted browser origin")
+	h.Form(path, approve, "Origin: https://evil.example", mine).
+		Want(t, 403, "Board mutation requires trusted browser origin")
 	h.Form(path, approve, apitest.OwnOrigin).Want(t, 401, "Sign in first")
-	h.Form(path, url.Values{"do": {"dance"}, "token": {token}}, apitest.OwnOrigin, mine).Want(t, 400, "The form asks for nothing that this page does.")
-	h.Call("GET", "/api/cli-auth/me", "", "Authorization: Bearer "+key).Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
+	h.Form(path, url.Values{"do": {"dance"}, "token": {token}}, apitest.OwnOrigin, mine).
+		Want(t, 400, "The form asks for nothing that this page does.")
+	h.Call("GET", "/api/cli-auth/me", "", "Authorization: Bearer "+key).
+		Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
 
 	h.Form(path, approve, apitest.OwnOrigin, mine).Want(t, 303, "")
 	h.Call("GET", path+"?token="+token, "", mine).Want(t, 200, "was let in")
@@ -70,7 +75,8 @@ func TestTheApprovalPage(t *testing.T) {
 	word = hiddenWord.FindStringSubmatch(string(h.Call("GET", path+"?token="+token, "", mine).Body))[1]
 	h.Form(path, url.Values{"do": {"cancel"}, "token": {token}, "word": {word}}, apitest.OwnOrigin, mine).Want(t, 303, "")
 	h.Call("GET", path+"?token="+token, "", mine).Want(t, 200, "cancelled")
-	h.Call("GET", "/api/cli-auth/me", "", "Authorization: Bearer "+key).Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
+	h.Call("GET", "/api/cli-auth/me", "", "Authorization: Bearer "+key).
+		Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
 	if strings.Contains(h.Log.String(), token) || strings.Contains(h.Log.String(), "password of Ann") {
 		t.Error("the log has a token or a password")
 	}

@@ -37,21 +37,33 @@ type boardKeyRow struct {
 }
 
 func showBoardKey(k people.BoardKey, token string) boardKeyRow {
-	return boardKeyRow{ID: k.ID, Name: k.Name, Token: token, CreatedAt: k.CreatedAt, RevokedAt: k.RevokedAt, ExpiresAt: k.ExpiresAt}
+	return boardKeyRow{ID: k.ID, Name: k.Name, Token: token, CreatedAt: k.CreatedAt, RevokedAt: k.RevokedAt,
+		ExpiresAt: k.ExpiresAt}
 }
 
 func BoardKeyRoutes() []api.Route {
 	const tag, all, one = "auth", "/api/board-api-keys", "/api/cli-auth/challenges/{id}"
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List one's board keys", Who: api.Board, Out: []boardKeyRow{}, Handle: listBoardKeys},
-		{Method: "POST", Path: all, Limited: true, Tag: tag, Summary: "Make a board key; its token is shown once", Who: api.Board, In: newBoardKey{}, Out: boardKeyRow{}, Status: 201, NoTool: true, Handle: createBoardKey},
-		{Method: "DELETE", Path: all + "/{keyId}", Limited: true, Tag: tag, Summary: "Revoke a board key", Who: api.Board, Out: api.Okay{}, NoTool: true, Handle: revokeBoardKey},
-		{Method: "POST", Path: "/api/cli-auth/challenges", Limited: true, Tag: tag, Summary: "Ask a person to let a program act as them", Who: api.Public, In: newChallenge{}, Out: madeChallenge{}, Status: 201, NoTool: true, Handle: openChallenge},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Tell what became of a challenge", Who: api.Public, Out: challengeRow{}, NoTool: true, Handle: pollChallenge, Query: []api.Param{{Name: "token"}}},
-		{Method: "POST", Path: one + "/approve", Limited: true, Tag: tag, Summary: "Let a program act as oneself", Who: api.Board, In: challengeToken{}, Out: challengeApproval{}, NoTool: true, Handle: approveChallenge},
-		{Method: "POST", Path: one + "/cancel", Limited: true, Tag: tag, Summary: "Withdraw a challenge", Who: api.Public, In: challengeToken{}, Out: challengeCancelled{}, NoTool: true, Handle: cancelChallenge},
-		{Method: "GET", Path: "/api/cli-auth/me", Tag: tag, Summary: "Tell who the board is and which companies it may see", Who: api.Board, Out: boardAccess{}, Handle: boardMe},
-		{Method: "POST", Path: "/api/cli-auth/revoke-current", Limited: true, Tag: tag, Summary: "Revoke the board key that the request shows", Who: api.Board, Out: keyRevoked{}, NoTool: true, Handle: revokeCurrent},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List one's board keys", Who: api.Board, Out: []boardKeyRow{},
+			Handle: listBoardKeys},
+		{Method: "POST", Path: all, Limited: true, Tag: tag, Summary: "Make a board key; its token is shown once",
+			Who: api.Board, In: newBoardKey{}, Out: boardKeyRow{}, Status: 201, NoTool: true, Handle: createBoardKey},
+		{Method: "DELETE", Path: all + "/{keyId}", Limited: true, Tag: tag, Summary: "Revoke a board key", Who: api.Board,
+			Out: api.Okay{}, NoTool: true, Handle: revokeBoardKey},
+		{Method: "POST", Path: "/api/cli-auth/challenges", Limited: true, Tag: tag,
+			Summary: "Ask a person to let a program act as them", Who: api.Public, In: newChallenge{}, Out: madeChallenge{},
+			Status: 201, NoTool: true, Handle: openChallenge},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Tell what became of a challenge", Who: api.Public, Out: challengeRow{},
+			NoTool: true, Handle: pollChallenge, Query: []api.Param{{Name: "token"}}},
+		{Method: "POST", Path: one + "/approve", Limited: true, Tag: tag, Summary: "Let a program act as oneself",
+			Who: api.Board, In: challengeToken{}, Out: challengeApproval{}, NoTool: true, Handle: approveChallenge},
+		{Method: "POST", Path: one + "/cancel", Limited: true, Tag: tag, Summary: "Withdraw a challenge", Who: api.Public,
+			In: challengeToken{}, Out: challengeCancelled{}, NoTool: true, Handle: cancelChallenge},
+		{Method: "GET", Path: "/api/cli-auth/me", Tag: tag, Summary: "Tell who the board is and which companies it may see",
+			Who: api.Board, Out: boardAccess{}, Handle: boardMe},
+		{Method: "POST", Path: "/api/cli-auth/revoke-current", Limited: true, Tag: tag,
+			Summary: "Revoke the board key that the request shows", Who: api.Board, Out: keyRevoked{}, NoTool: true,
+			Handle: revokeCurrent},
 	}
 }
 
@@ -93,7 +105,8 @@ func createBoardKey(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if k.Hash != p.Hash {
-		return api.Response{}, api.Conflict("The key was made by an earlier request; its token can not be shown again", map[string]string{"keyId": k.ID})
+		return api.Response{}, api.Conflict("The key was made by an earlier request; its token can not be shown again",
+			map[string]string{"keyId": k.ID})
 	}
 	rc.SetHeader("Cache-Control", "no-store")
 	return api.OK(showBoardKey(k, token)), nil
@@ -176,7 +189,8 @@ func openChallenge(rc *api.Request) (api.Response, error) {
 	rc.OfNode("cli-auth")
 	token := challengeTokenPrefix + hex.EncodeToString(rc.Secret("cli-auth", api.TokenBytes))
 	key := api.BoardTokenPrefix + hex.EncodeToString(rc.Secret("cli-auth-key", api.TokenBytes))
-	h, err := api.Do[people.Challenge](rc, people.KindCliAuthOpen, "", people.OpenChallenge{ID: api.NewID(), Hash: api.HashOf(token), KeyHash: api.HashOf(key), Command: in.Command,
+	h, err := api.Do[people.Challenge](rc, people.KindCliAuthOpen, "", people.OpenChallenge{ID: api.NewID(),
+		Hash: api.HashOf(token), KeyHash: api.HashOf(key), Command: in.Command,
 		Client: in.Client.Or(""), Access: in.Access, Company: ledger.CompanyID(strings.ToLower(string(in.CompanyID.Or(""))))})
 	if err != nil {
 		return api.Response{}, err
@@ -186,7 +200,8 @@ func openChallenge(rc *api.Request) (api.Response, error) {
 	}
 	path := "/cli-auth/" + h.ID + "?token=" + token
 	rc.SetHeader("Cache-Control", "no-store")
-	return api.OK(madeChallenge{h.ID, token, key, path, rc.Base() + path, "/cli-auth/challenges/" + h.ID, h.ExpiresAt, pollEvery}), nil
+	return api.OK(madeChallenge{h.ID, token, key, path, rc.Base() + path, "/cli-auth/challenges/" + h.ID, h.ExpiresAt,
+		pollEvery}), nil
 }
 
 func pollChallenge(rc *api.Request) (api.Response, error) {
@@ -198,7 +213,8 @@ func pollChallenge(rc *api.Request) (api.Response, error) {
 			return api.ErrNoChallenge()
 		}
 		now := core.TimeOf(rc.Now())
-		out = challengeRow{ID: h.ID, Status: h.Status(now), Command: h.Command, Client: h.Client, Access: h.Access, Company: h.Company,
+		out = challengeRow{ID: h.ID, Status: h.Status(now), Command: h.Command, Client: h.Client, Access: h.Access,
+			Company:    h.Company,
 			ApprovedAt: h.ApprovedAt, CancelledAt: h.CancelledAt, ExpiresAt: h.ExpiresAt, RequiresSignIn: !someone}
 		if row, ok := entity.CompanyOf(tx, ledger.CompanyID(h.Company)); ok {
 			out.CompanyName = core.NullText(row.Name)
@@ -220,11 +236,13 @@ func approveChallenge(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	h, err := api.Do[people.Challenge](rc, people.KindCliAuthApprove, "", people.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: api.HashOf(in.Token), Key: api.NewID()})
+	h, err := api.Do[people.Challenge](rc, people.KindCliAuthApprove, "",
+		people.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: api.HashOf(in.Token), Key: api.NewID()})
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.OK(challengeApproval{h.ApprovedAt != 0 && h.CancelledAt == 0, h.Status(core.TimeOf(rc.Now())), h.ApprovedBy, h.Key, h.ExpiresAt}), nil
+	return api.OK(challengeApproval{h.ApprovedAt != 0 && h.CancelledAt == 0, h.Status(core.TimeOf(rc.Now())), h.ApprovedBy,
+		h.Key, h.ExpiresAt}), nil
 }
 
 // challengeCancelled says whether a challenge was withdrawn.
@@ -239,7 +257,8 @@ func cancelChallenge(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	rc.OfNode("cli-auth")
-	h, err := api.Do[people.Challenge](rc, people.KindCliAuthCancel, "", people.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: api.HashOf(in.Token)})
+	h, err := api.Do[people.Challenge](rc, people.KindCliAuthCancel, "",
+		people.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: api.HashOf(in.Token)})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -249,7 +268,8 @@ func cancelChallenge(rc *api.Request) (api.Response, error) {
 // boardMe answers who the board is: the person behind the credential, and the companies
 // that they may enter.
 func boardMe(rc *api.Request) (api.Response, error) {
-	out := boardAccess{UserID: rc.Actor.ID, Companies: []ledger.CompanyID{}, Memberships: []membership{}, Source: rc.Credential.Kind}
+	out := boardAccess{UserID: rc.Actor.ID, Companies: []ledger.CompanyID{}, Memberships: []membership{},
+		Source: rc.Credential.Kind}
 	switch rc.Credential.Kind {
 	case "local":
 		out.Source = "local_implicit"

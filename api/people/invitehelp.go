@@ -57,12 +57,20 @@ type promptBody struct {
 func InviteHelpRoutes() []api.Route {
 	const tag, by, claim = "members", "/api/invites/{token}", "/api/board-claim/{token}"
 	return []api.Route{
-		{Method: "GET", Path: by + "/logo", Tag: tag, Summary: "Read the logo of the company that invites", Who: api.Public, Media: []string{"*/*"}, Also: []int{206, 304}, NoTool: true, Handle: inviteLogo},
-		{Method: "GET", Path: by + "/test-resolution", Tag: tag, Summary: "Tell whether this node reaches an address at which an agent would be called", Who: api.Public, Out: resolution{}, NoTool: true,
+		{Method: "GET", Path: by + "/logo", Tag: tag, Summary: "Read the logo of the company that invites", Who: api.Public,
+			Media: []string{"*/*"}, Also: []int{206, 304}, NoTool: true, Handle: inviteLogo},
+		{Method: "GET", Path: by + "/test-resolution", Tag: tag,
+			Summary: "Tell whether this node reaches an address at which an agent would be called", Who: api.Public,
+			Out: resolution{}, NoTool: true,
 			Query: []api.Param{{Name: "url", Doc: "http or https, not of a private network"}}, Handle: testResolution},
-		{Method: "POST", Path: "/api/companies/{companyId}/openclaw/invite-prompt", Limited: true, Tag: tag, Summary: "Invite an agent of OpenClaw; the token is shown once", Who: api.Board, In: promptBody{}, Out: invitePrompt{}, Status: 201, NoTool: true, Handle: promptOpenClaw},
-		{Method: "GET", Path: claim, Tag: "auth", Summary: "Tell whether the instance can be claimed with a code", Who: api.Public, Out: boardClaim{}, NoTool: true, Handle: readBoardClaim},
-		{Method: "POST", Path: claim + "/claim", Limited: true, Tag: "auth", Summary: "Become the first administrator of the instance, with its code", Who: api.Board, Out: claimed{}, NoTool: true, Handle: claimBoard},
+		{Method: "POST", Path: "/api/companies/{companyId}/openclaw/invite-prompt", Limited: true, Tag: tag,
+			Summary: "Invite an agent of OpenClaw; the token is shown once", Who: api.Board, In: promptBody{},
+			Out: invitePrompt{}, Status: 201, NoTool: true, Handle: promptOpenClaw},
+		{Method: "GET", Path: claim, Tag: "auth", Summary: "Tell whether the instance can be claimed with a code",
+			Who: api.Public, Out: boardClaim{}, NoTool: true, Handle: readBoardClaim},
+		{Method: "POST", Path: claim + "/claim", Limited: true, Tag: "auth",
+			Summary: "Become the first administrator of the instance, with its code", Who: api.Board, Out: claimed{},
+			NoTool: true, Handle: claimBoard},
 	}
 }
 
@@ -92,10 +100,12 @@ func inviteLogo(rc *api.Request) (api.Response, error) {
 // refuses addresses of private networks, as for runs.
 func testResolution(rc *api.Request) (api.Response, error) {
 	u, err := url.Parse(rc.Query("url"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || len(rc.Query("url")) > 2000 {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		len(rc.Query("url")) > 2000 {
 		return api.Response{}, api.Invalid("Invalid url: expected an http or https address")
 	}
-	out := resolution{Path: "/api/invites/" + rc.Path("token") + "/test-resolution", URL: u.String(), TimeoutMS: resolveTimeout.Milliseconds(), Method: http.MethodHead, Status: "reachable"}
+	out := resolution{Path: "/api/invites/" + rc.Path("token") + "/test-resolution", URL: u.String(),
+		TimeoutMS: resolveTimeout.Milliseconds(), Method: http.MethodHead, Status: "reachable"}
 	if err := rc.ViewBySecret(func(tx *ledger.Tx) error {
 		i, _, err := api.InviteIn(tx, rc)
 		out.Invite = i.ID
@@ -141,7 +151,8 @@ func promptOpenClaw(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.OK(invitePrompt{row, "You are invited to work for the company " + api.OneLine(row.CompanyName) + ". Read " + row.OnboardingURL +
+	return api.OK(invitePrompt{row, "You are invited to work for the company " + api.OneLine(row.CompanyName) + ". Read " +
+		row.OnboardingURL +
 		" and follow it: ask to join with requestType agent and adapterType openclaw_gateway, wait until a person lets you in, and fetch your key once."}), nil
 }
 

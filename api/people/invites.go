@@ -143,21 +143,38 @@ type claimedKey struct {
 const companyJoin = "company_join"
 
 func InviteRoutes() []api.Route {
-	const tag, of, by, one = "members", "/api/companies/{companyId}", "/api/invites/{token}", "/api/companies/{companyId}/join-requests/{requestId}"
+	const tag, of, by, one = "members", "/api/companies/{companyId}", "/api/invites/{token}",
+		"/api/companies/{companyId}/join-requests/{requestId}"
 	return []api.Route{
-		{Method: "GET", Path: of + "/invites", Tag: tag, Summary: "List invites, newest first", Who: api.Board, Out: inviteList{}, Handle: listInvites,
-			Query: []api.Param{{Name: "state", Doc: "active, accepted, revoked or expired"}, {Name: "limit", Type: "integer"}, {Name: "offset", Type: "integer"}}},
-		{Method: "POST", Path: of + "/invites", Limited: true, Tag: tag, Summary: "Invite people or agents; the token is shown once", Who: api.Board, In: newInvite{}, Out: inviteRow{}, Status: 201, Handle: createInvite},
-		{Method: "POST", Path: "/api/invites/{inviteId}/revoke", Limited: true, Tag: tag, Summary: "Revoke an invite", Who: api.Board, Out: inviteRow{}, Handle: revokeInvite},
-		{Method: "GET", Path: by, Tag: tag, Summary: "Read an invite by its token", Who: api.Public, Out: invitation{}, NoTool: true, Handle: readInvite},
-		{Method: "GET", Path: by + "/onboarding", Tag: tag, Summary: "Read how to join", Who: api.Public, Out: inviteOnboarding{}, NoTool: true, Handle: readOnboarding},
-		{Method: "GET", Path: by + "/onboarding.txt", Tag: tag, Summary: "Read how to join, as text", Media: []string{"text/plain"}, Who: api.Public, NoTool: true, Handle: readOnboardingText},
-		{Method: "POST", Path: by + "/accept", Limited: true, Tag: tag, Summary: "Ask to join", Who: api.Public, In: acceptBody{}, Out: api.Either{joinAnswer{}, people.JoinRequest{}}, Status: 202, NoTool: true, Handle: acceptInvite},
-		{Method: "GET", Path: of + "/join-requests", Tag: tag, Summary: "List requests to join, newest first", Who: api.Board, Out: []joinRow{}, Handle: listJoins,
-			Query: []api.Param{{Name: "status", Doc: "pending_approval, approved or rejected"}, {Name: "requestType", Doc: "human or agent"}}},
-		{Method: "POST", Path: one + "/approve", Tag: tag, Summary: "Let somebody in", Who: api.Board, Out: people.JoinRequest{}, Handle: decideJoin(people.KindJoinApprove)},
-		{Method: "POST", Path: one + "/reject", Tag: tag, Summary: "Turn somebody away", Who: api.Board, Out: people.JoinRequest{}, Handle: decideJoin(people.KindJoinReject)},
-		{Method: "POST", Path: "/api/join-requests/{requestId}/claim-api-key", Limited: true, Tag: tag, Summary: "Fetch the first key of an agent that was let in, once", Who: api.Public, In: claimBody{}, Out: claimedKey{}, Status: 201, NoTool: true, Handle: claimKey},
+		{Method: "GET", Path: of + "/invites", Tag: tag, Summary: "List invites, newest first", Who: api.Board,
+			Out: inviteList{}, Handle: listInvites,
+			Query: []api.Param{{Name: "state", Doc: "active, accepted, revoked or expired"}, {Name: "limit", Type: "integer"},
+				{Name: "offset", Type: "integer"}}},
+		{Method: "POST", Path: of + "/invites", Limited: true, Tag: tag,
+			Summary: "Invite people or agents; the token is shown once", Who: api.Board, In: newInvite{}, Out: inviteRow{},
+			Status: 201, Handle: createInvite},
+		{Method: "POST", Path: "/api/invites/{inviteId}/revoke", Limited: true, Tag: tag, Summary: "Revoke an invite",
+			Who: api.Board, Out: inviteRow{}, Handle: revokeInvite},
+		{Method: "GET", Path: by, Tag: tag, Summary: "Read an invite by its token", Who: api.Public, Out: invitation{},
+			NoTool: true, Handle: readInvite},
+		{Method: "GET", Path: by + "/onboarding", Tag: tag, Summary: "Read how to join", Who: api.Public,
+			Out: inviteOnboarding{}, NoTool: true, Handle: readOnboarding},
+		{Method: "GET", Path: by + "/onboarding.txt", Tag: tag, Summary: "Read how to join, as text",
+			Media: []string{"text/plain"}, Who: api.Public, NoTool: true, Handle: readOnboardingText},
+		{Method: "POST", Path: by + "/accept", Limited: true, Tag: tag, Summary: "Ask to join", Who: api.Public,
+			In: acceptBody{}, Out: api.Either{joinAnswer{}, people.JoinRequest{}}, Status: 202, NoTool: true,
+			Handle: acceptInvite},
+		{Method: "GET", Path: of + "/join-requests", Tag: tag, Summary: "List requests to join, newest first", Who: api.Board,
+			Out: []joinRow{}, Handle: listJoins,
+			Query: []api.Param{{Name: "status", Doc: "pending_approval, approved or rejected"},
+				{Name: "requestType", Doc: "human or agent"}}},
+		{Method: "POST", Path: one + "/approve", Tag: tag, Summary: "Let somebody in", Who: api.Board,
+			Out: people.JoinRequest{}, Handle: decideJoin(people.KindJoinApprove)},
+		{Method: "POST", Path: one + "/reject", Tag: tag, Summary: "Turn somebody away", Who: api.Board,
+			Out: people.JoinRequest{}, Handle: decideJoin(people.KindJoinReject)},
+		{Method: "POST", Path: "/api/join-requests/{requestId}/claim-api-key", Limited: true, Tag: tag,
+			Summary: "Fetch the first key of an agent that was let in, once", Who: api.Public, In: claimBody{},
+			Out: claimedKey{}, Status: 201, NoTool: true, Handle: claimKey},
 	}
 }
 
@@ -187,9 +204,12 @@ func defaultsOf(i people.Invite) json.RawMessage {
 
 func showInvite(tx *ledger.Tx, i people.Invite, now core.Time) inviteRow {
 	row, _ := entity.CompanyOf(tx, i.Company)
-	return inviteRow{ID: i.ID, Company: i.Company, Type: companyJoin, TokenHash: i.Hash, Joins: i.Joins, Defaults: defaultsOf(i), ExpiresAt: i.ExpiresAt,
-		InvitedBy: i.InvitedBy, RevokedAt: i.RevokedAt, AcceptedAt: i.AcceptedAt, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, CompanyName: row.Name,
-		InviteMessage: i.Message, HumanRole: core.NullText(i.Role), State: i.State(now), InvitedByUser: personOf(tx, string(i.InvitedBy)), RelatedJoin: core.NullText(i.Request)}
+	return inviteRow{ID: i.ID, Company: i.Company, Type: companyJoin, TokenHash: i.Hash, Joins: i.Joins,
+		Defaults: defaultsOf(i), ExpiresAt: i.ExpiresAt,
+		InvitedBy: i.InvitedBy, RevokedAt: i.RevokedAt, AcceptedAt: i.AcceptedAt, CreatedAt: i.CreatedAt,
+		UpdatedAt: i.UpdatedAt, CompanyName: row.Name,
+		InviteMessage: i.Message, HumanRole: core.NullText(i.Role), State: i.State(now),
+		InvitedByUser: personOf(tx, string(i.InvitedBy)), RelatedJoin: core.NullText(i.Request)}
 }
 
 func listInvites(rc *api.Request) (r api.Response, err error) {
@@ -235,7 +255,8 @@ func createInvite(rc *api.Request) (api.Response, error) {
 func invite(rc *api.Request, in newInvite) (row inviteRow, err error) {
 	of := api.CompanyID(rc)
 	token := inviteTokenPrefix + base64.RawURLEncoding.EncodeToString(rc.Secret("invite", inviteTokenBytes))
-	p := people.CreateInvite{ID: api.NewID(), Hash: api.HashOf(token), Joins: people.JoinType(in.Joins), Role: people.Role(in.Role.Or("")), Message: in.Message.Or("")}
+	p := people.CreateInvite{ID: api.NewID(), Hash: api.HashOf(token), Joins: people.JoinType(in.Joins),
+		Role: people.Role(in.Role.Or("")), Message: in.Message.Or("")}
 	if in.Defaults.Set && !in.Defaults.Null {
 		p.Defaults = in.Defaults.Value
 	}
@@ -244,7 +265,8 @@ func invite(rc *api.Request, in newInvite) (row inviteRow, err error) {
 		return row, err
 	}
 	if i.Hash != p.Hash {
-		return row, api.Conflict("The invite was made by an earlier request; its token can not be shown again", map[string]string{"inviteId": i.ID})
+		return row, api.Conflict("The invite was made by an earlier request; its token can not be shown again",
+			map[string]string{"inviteId": i.ID})
 	}
 	err = rc.View(func(tx *ledger.Tx) error { row = showInvite(tx, i, core.TimeOf(rc.Now())); return nil })
 	row.Token, row.InvitePath, row.OnboardingPath = token, "/invite/"+token, "/api/invites/"+token+"/onboarding.txt"
@@ -284,9 +306,12 @@ func readInvite(rc *api.Request) (api.Response, error) {
 		}
 		token, base := rc.Path("token"), rc.Base()
 		path := "/api/invites/" + token
-		out = invitation{ID: i.ID, Company: i.Company, CompanyName: row.Name, Type: companyJoin, Joins: i.Joins, HumanRole: core.NullText(i.Role), ExpiresAt: i.ExpiresAt,
-			InvitePath: "/invite/" + token, InviteURL: base + "/invite/" + token, OnboardPath: path + "/onboarding", OnboardURL: base + path + "/onboarding",
-			OnboardTxtPath: path + "/onboarding.txt", OnboardTxtURL: base + path + "/onboarding.txt", SkillPath: path + "/skills/index", SkillURL: base + path + "/skills/index", Message: i.Message}
+		out = invitation{ID: i.ID, Company: i.Company, CompanyName: row.Name, Type: companyJoin, Joins: i.Joins,
+			HumanRole: core.NullText(i.Role), ExpiresAt: i.ExpiresAt,
+			InvitePath: "/invite/" + token, InviteURL: base + "/invite/" + token, OnboardPath: path + "/onboarding",
+			OnboardURL:     base + path + "/onboarding",
+			OnboardTxtPath: path + "/onboarding.txt", OnboardTxtURL: base + path + "/onboarding.txt", SkillPath: path +
+				"/skills/index", SkillURL: base + path + "/skills/index", Message: i.Message}
 		if p := personOf(tx, string(i.InvitedBy)); p != nil {
 			out.InvitedBy = core.NullText(p.Name)
 		}
@@ -307,7 +332,11 @@ func acceptInvite(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	var i people.Invite
-	if err := rc.ViewBySecret(func(tx *ledger.Tx) (err error) { i, _, err = api.InviteIn(tx, rc); return err }); err != nil {
+	if err := rc.ViewBySecret(func(tx *ledger.Tx) (err error) {
+		i, _, err = api.InviteIn(tx,
+			rc)
+		return err
+	}); err != nil {
 		return api.Response{}, err
 	}
 	if i.AcceptedAt != 0 {
@@ -374,9 +403,11 @@ func listJoins(rc *api.Request) (api.Response, error) {
 			return api.Forbidden("Missing permission: " + string(entity.ApproveJoins))
 		}
 		for _, j := range people.JoinsOf(tx, row.ID, status, of) {
-			line := joinRow{JoinRequest: showJoin(j), Requester: personOf(tx, string(j.User)), ApprovedBy: personOf(tx, string(j.ApprovedBy)), RejectedBy: personOf(tx, string(j.RejectedBy))}
+			line := joinRow{JoinRequest: showJoin(j), Requester: personOf(tx, string(j.User)),
+				ApprovedBy: personOf(tx, string(j.ApprovedBy)), RejectedBy: personOf(tx, string(j.RejectedBy))}
 			if i, ok := people.InviteOf(tx, row.ID, j.Invite); ok {
-				line.Invite = &joinInvite{i.ID, companyJoin, i.Joins, core.NullText(i.Role), i.Message, i.CreatedAt, i.ExpiresAt, i.RevokedAt, i.AcceptedAt, personOf(tx, string(i.InvitedBy))}
+				line.Invite = &joinInvite{i.ID, companyJoin, i.Joins, core.NullText(i.Role), i.Message, i.CreatedAt, i.ExpiresAt,
+					i.RevokedAt, i.AcceptedAt, personOf(tx, string(i.InvitedBy))}
 			}
 			out = append(out, line)
 		}
@@ -387,7 +418,8 @@ func listJoins(rc *api.Request) (api.Response, error) {
 
 func decideJoin(kind string) func(*api.Request) (api.Response, error) {
 	return func(rc *api.Request) (api.Response, error) {
-		j, err := api.Do[people.JoinRequest](rc, kind, api.CompanyID(rc), people.DecideJoin{ID: strings.ToLower(rc.Path("requestId"))})
+		j, err := api.Do[people.JoinRequest](rc, kind, api.CompanyID(rc),
+			people.DecideJoin{ID: strings.ToLower(rc.Path("requestId"))})
 		return api.OK(showJoin(j)), err
 	}
 }
@@ -410,7 +442,8 @@ func claimKey(rc *api.Request) (api.Response, error) {
 	}
 	rc.OfNode("join-claim")
 	token := api.TokenPrefix + hex.EncodeToString(rc.Secret("agent-key", api.TokenBytes))
-	k, err := api.Do[people.AgentKey](rc, people.KindJoinClaim, j.Company, people.ClaimKey{ID: j.ID, ClaimHash: api.HashOf(in.Secret), Key: api.NewID(), Hash: api.HashOf(token)})
+	k, err := api.Do[people.AgentKey](rc, people.KindJoinClaim, j.Company,
+		people.ClaimKey{ID: j.ID, ClaimHash: api.HashOf(in.Secret), Key: api.NewID(), Hash: api.HashOf(token)})
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -116,14 +116,22 @@ func MemberRoutes() []api.Route {
 	const tag, all = "members", "/api/companies/{companyId}/members"
 	const one, user = all + "/{memberId}", "/api/admin/users/{userId}/company-access"
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List the people of a company, with what they may do", Who: api.Board, Out: memberList{}, Handle: listCompanyMembers},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a member's role or status", Who: api.Board, In: patchMember{}, Out: memberRow{}, Handle: updateMember},
-		{Method: "PATCH", Path: one + "/role-and-grants", Tag: tag, Summary: "Change a member's role and grants", Who: api.Board, In: patchMemberGrants{}, Out: memberRow{}, Handle: updateMemberGrants},
-		{Method: "PATCH", Path: one + "/permissions", Tag: tag, Summary: "Replace a member's grants", Who: api.Board, In: memberPermissions{}, Out: memberRow{}, Handle: permitMember},
-		{Method: "POST", Path: one + "/archive", Tag: tag, Summary: "Take a member out and hand on their open issues", Who: api.Board, In: archiveBody{}, Out: archivedMember{}, Handle: archiveMember},
-		{Method: "GET", Path: "/api/companies/{companyId}/user-directory", Tag: tag, Summary: "List the users of a company", Who: api.Board, Out: directory{}, Handle: listDirectory},
-		{Method: "GET", Path: user, Tag: tag, Summary: "Tell which companies a user is in", Who: api.Admin, Out: companyAccess{}, Handle: readCompanyAccess},
-		{Method: "PUT", Path: user, Tag: tag, Summary: "Say which companies a user is in", Who: api.Admin, In: accessBody{}, Out: companyAccess{}, Handle: setCompanyAccess},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List the people of a company, with what they may do", Who: api.Board,
+			Out: memberList{}, Handle: listCompanyMembers},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a member's role or status", Who: api.Board, In: patchMember{},
+			Out: memberRow{}, Handle: updateMember},
+		{Method: "PATCH", Path: one + "/role-and-grants", Tag: tag, Summary: "Change a member's role and grants",
+			Who: api.Board, In: patchMemberGrants{}, Out: memberRow{}, Handle: updateMemberGrants},
+		{Method: "PATCH", Path: one + "/permissions", Tag: tag, Summary: "Replace a member's grants", Who: api.Board,
+			In: memberPermissions{}, Out: memberRow{}, Handle: permitMember},
+		{Method: "POST", Path: one + "/archive", Tag: tag, Summary: "Take a member out and hand on their open issues",
+			Who: api.Board, In: archiveBody{}, Out: archivedMember{}, Handle: archiveMember},
+		{Method: "GET", Path: "/api/companies/{companyId}/user-directory", Tag: tag, Summary: "List the users of a company",
+			Who: api.Board, Out: directory{}, Handle: listDirectory},
+		{Method: "GET", Path: user, Tag: tag, Summary: "Tell which companies a user is in", Who: api.Admin,
+			Out: companyAccess{}, Handle: readCompanyAccess},
+		{Method: "PUT", Path: user, Tag: tag, Summary: "Say which companies a user is in", Who: api.Admin, In: accessBody{},
+			Out: companyAccess{}, Handle: setCompanyAccess},
 	}
 }
 
@@ -139,10 +147,12 @@ func personOf(tx *ledger.Tx, id string) *people.Person {
 }
 
 func showMember(tx *ledger.Tx, rc *api.Request, m people.Member) memberRow {
-	row := memberRow{ID: m.ID, Company: m.Company, PrincipalType: "user", Principal: m.User, Status: m.Status, Role: core.NullText(m.Role),
+	row := memberRow{ID: m.ID, Company: m.Company, PrincipalType: "user", Principal: m.User, Status: m.Status,
+		Role:      core.NullText(m.Role),
 		CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, User: personOf(tx, m.User), Grants: []grantRow{}}
 	for _, g := range m.Grants {
-		row.Grants = append(row.Grants, grantRow{ID: m.GrantID(g.Permission), Company: m.Company, PrincipalType: "user", Principal: m.User, Permission: g.Permission,
+		row.Grants = append(row.Grants, grantRow{ID: m.GrantID(g.Permission), Company: m.Company, PrincipalType: "user",
+			Principal: m.User, Permission: g.Permission,
 			Scope: api.RawJSON(g.Scope), By: g.By, CreatedAt: g.At, UpdatedAt: g.At})
 	}
 	can, why := people.Removal(tx, m, rc.Actor.ID)
@@ -157,7 +167,8 @@ func listCompanyMembers(rc *api.Request) (api.Response, error) {
 			out.Members = append(out.Members, showMember(tx, rc, m))
 		}
 		may := func(p entity.Permission) bool { return rc.Trusted() || people.MayManage(tx, row.ID, rc.Actor.ID, p) }
-		out.Access = memberAccess{Manage: may(entity.ManageUsers), Invite: may(entity.InviteUsers), Approve: may(entity.ApproveJoins)}
+		out.Access = memberAccess{Manage: may(entity.ManageUsers), Invite: may(entity.InviteUsers),
+			Approve: may(entity.ApproveJoins)}
 		if m, ok := people.MembershipOf(tx, row.ID, rc.Actor.ID); ok && m.Status == people.MemberActive {
 			out.Access.Role = core.NullText(m.Role)
 		}
@@ -280,7 +291,8 @@ func archiveMember(rc *api.Request) (api.Response, error) {
 			return api.Response{}, err
 		}
 	}
-	m, err := api.Do[people.Member](rc, people.KindMemberArchive, of, people.ArchiveMember{ID: id, Reassigned: len(issues)})
+	m, err := api.Do[people.Member](rc, people.KindMemberArchive, of,
+		people.ArchiveMember{ID: id, Reassigned: len(issues)})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -294,7 +306,8 @@ func accessOf(tx *ledger.Tx, id string) (out companyAccess, err error) {
 	if !ok {
 		return out, api.NotFound("User not found")
 	}
-	out = companyAccess{User: p, Admin: people.IsAdmin(tx, id), Companies: []ledger.CompanyID{}, Memberships: []membership{}}
+	out = companyAccess{User: p, Admin: people.IsAdmin(tx, id), Companies: []ledger.CompanyID{},
+		Memberships: []membership{}}
 	for _, m := range people.MembershipsOf(tx, id) {
 		out.Companies = append(out.Companies, m.Company)
 		out.Memberships = append(out.Memberships, membership{m.Company, core.NullText(m.Role), string(m.Status)})
@@ -317,7 +330,11 @@ func setCompanyAccess(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	var is companyAccess
-	if err := rc.View(func(tx *ledger.Tx) (err error) { is, err = accessOf(tx, rc.Path("userId")); return err }); err != nil {
+	if err := rc.View(func(tx *ledger.Tx) (err error) {
+		is, err = accessOf(tx,
+			rc.Path("userId"))
+		return err
+	}); err != nil {
 		return api.Response{}, err
 	}
 	have, want := map[ledger.CompanyID]bool{}, map[ledger.CompanyID]bool{}
@@ -329,7 +346,8 @@ func setCompanyAccess(rc *api.Request) (api.Response, error) {
 			return api.Response{}, api.Invalid("companyIds.%d: a UUID is needed", i)
 		}
 		if id = ledger.CompanyID(strings.ToLower(string(id))); !want[id] && !have[id] {
-			if _, err := rc.Submit(people.KindMemberSet, id, people.SetMember{User: is.User.ID, Role: people.RoleOperator}); err != nil {
+			if _, err := rc.Submit(people.KindMemberSet, id, people.SetMember{User: is.User.ID,
+				Role: people.RoleOperator}); err != nil {
 				return api.Response{}, err
 			}
 		}

@@ -84,20 +84,25 @@ func onboardingOf(rc *api.Request, i people.Invite) *onboarding {
 	base, path := rc.Base(), "/api/invites/"+rc.Path("token")
 	o := &onboarding{Message: i.Message,
 		Instructions: "Ask to join with requestType agent and your agentName, keep the claim secret that the answer shows, wait until a person of the company lets you in, then trade the secret for your API key. The secret works once.",
-		Fields: joinFields{Type: "agent", AgentName: "The name that you will be shown by", AdapterType: "How runs of yours are started: process, http, or another type that this mesh knows",
-			Capabilities: "What you can do, in a few sentences; may be left out", Defaults: "The adapter's configuration: a process has command and args, an http agent has url"},
+		Fields: joinFields{Type: "agent", AgentName: "The name that you will be shown by",
+			AdapterType:  "How runs of yours are started: process, http, or another type that this mesh knows",
+			Capabilities: "What you can do, in a few sentences; may be left out",
+			Defaults:     "The adapter's configuration: a process has command and args, an http agent has url"},
 		Registration: endpoint{"POST", path + "/accept", base + path + "/accept"},
 		Claim:        claimEndpoint{Method: "POST", Path: claimPath("{requestId}")},
-		Connectivity: connectivity{Mode: rc.Server.Mode(), Exposure: "private", Bind: hostOf(rc.HTTP.Host), Hosts: rc.Server.Cfg.Hosts, Candidates: []string{base}, Diagnostics: []diagnostic{},
+		Connectivity: connectivity{Mode: rc.Server.Mode(), Exposure: "private", Bind: hostOf(rc.HTTP.Host),
+			Hosts: rc.Server.Cfg.Hosts, Candidates: []string{base}, Diagnostics: []diagnostic{},
 			Guidance: "Any node of the mesh takes these requests; use one that you can reach."},
-		Text:  textLink{path + "/onboarding.txt", base + path + "/onboarding.txt", "text/plain"},
-		Skill: skillLink{onboardSkill, path + "/skills/" + onboardSkill, base + path + "/skills/" + onboardSkill, "where your runtime looks for skills"}}
+		Text: textLink{path + "/onboarding.txt", base + path + "/onboarding.txt", "text/plain"},
+		Skill: skillLink{onboardSkill, path + "/skills/" + onboardSkill, base + path + "/skills/" + onboardSkill,
+			"where your runtime looks for skills"}}
 	o.Claim.Body.Secret = "the claim secret that the answer to your request showed"
 	if o.Connectivity.Hosts == nil {
 		o.Connectivity.Hosts = []string{}
 	}
 	if isLoopback(o.Connectivity.Bind) {
-		o.Connectivity.Diagnostics = append(o.Connectivity.Diagnostics, diagnostic{"onboarding_api_loopback", "warn", "The address of this node is a loopback one: only programs of the same machine reach it.",
+		o.Connectivity.Diagnostics = append(o.Connectivity.Diagnostics, diagnostic{"onboarding_api_loopback", "warn",
+			"The address of this node is a loopback one: only programs of the same machine reach it.",
 			"Use the address of a node that listens on the network."})
 	}
 	return o
@@ -163,7 +168,8 @@ You hold an invite to a company of agents. This page is for people and for progr
 		fmt.Fprintf(&b, "\n## A word from the one who invites you\n\n%s\n", i.Message)
 	}
 	if i.Joins != people.JoinAgent {
-		fmt.Fprintf(&b, "\n## A person\n\nSign in to this server and open %s/invite/%s. You come in as %s.\n", rc.Base(), rc.Path("token"), i.Role)
+		fmt.Fprintf(&b, "\n## A person\n\nSign in to this server and open %s/invite/%s. You come in as %s.\n", rc.Base(),
+			rc.Path("token"), i.Role)
 	}
 	if i.Joins != people.JoinHuman {
 		fmt.Fprintf(&b, `

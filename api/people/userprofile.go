@@ -56,8 +56,9 @@ type profileIssue struct {
 }
 
 func ProfileRoutes() []api.Route {
-	return []api.Route{{Method: "GET", Path: "/api/companies/{companyId}/users/{userSlug}/profile", Tag: "members", Summary: "Read what a company knows of one of its people",
-		Who: api.Board, Out: userProfile{}, Handle: readUserProfile}}
+	return []api.Route{{Method: "GET", Path: "/api/companies/{companyId}/users/{userSlug}/profile", Tag: "members",
+		Summary: "Read what a company knows of one of its people",
+		Who:     api.Board, Out: userProfile{}, Handle: readUserProfile}}
 }
 
 // memberBySlug finds a member by user ID, or by the part of the address before the @. If
@@ -78,11 +79,13 @@ func readUserProfile(rc *api.Request) (api.Response, error) {
 		if !ok {
 			return api.NotFound("User not found")
 		}
-		out = userProfile{User: profileUser{p.ID, api.SlugOf(p), p.Name, p.Email, p.Image, core.NullText(m.Role), m.Status, m.CreatedAt},
+		out = userProfile{User: profileUser{p.ID, api.SlugOf(p), p.Name, p.Email, p.Image, core.NullText(m.Role), m.Status,
+			m.CreatedAt},
 			Issues: []profileIssue{}, Activity: []entity.ActivityRow{}}
 		now := core.TimeOf(rc.Now())
 		day := core.Time((24 * time.Hour).Milliseconds())
-		out.Stats = []profileStats{{Key: "last7", Label: "Last 7 days"}, {Key: "last30", Label: "Last 30 days"}, {Key: "all", Label: "All time"}}
+		out.Stats = []profileStats{{Key: "last7", Label: "Last 7 days"}, {Key: "last30", Label: "Last 30 days"},
+			{Key: "all", Label: "All time"}}
 		since := []core.Time{now - 7*day, now - 30*day, 0}
 		count := func(at core.Time, n func(*profileStats)) {
 			for k := range out.Stats {

@@ -57,7 +57,8 @@ type signedUser struct {
 }
 
 func showSigned(u people.User) signedUser {
-	return signedUser{ID: u.ID, Name: u.Name, Email: u.Email, Image: u.Image, CreatedAt: u.CreatedAt, UpdatedAt: u.UpdatedAt}
+	return signedUser{ID: u.ID, Name: u.Name, Email: u.Email, Image: u.Image, CreatedAt: u.CreatedAt,
+		UpdatedAt: u.UpdatedAt}
 }
 
 func refuseAuth(status int, code, text string) (api.Response, error) {
@@ -98,22 +99,44 @@ type adminUser struct {
 func UserRoutes() []api.Route {
 	const tag, admins = "auth", "/api/admin/users"
 	return []api.Route{
-		{Method: "POST", Path: "/api/auth/sign-up/email", Tag: tag, Summary: "Sign up with an e-mail address and a password", Who: api.Public, In: signUpBody{}, Out: signedIn{}, NoTool: true, Handle: signUp},
-		{Method: "POST", Path: "/api/auth/sign-in/email", Tag: tag, Summary: "Sign in with an e-mail address and a password", Who: api.Public, In: signInBody{}, Out: signedIn{}, NoTool: true, Handle: signIn},
-		{Method: "POST", Path: "/api/auth/sign-out", Tag: tag, Summary: "End the session of the request", Who: api.Public, Out: signedOut{}, NoTool: true, Handle: signOut},
-		{Method: "POST", Path: "/api/auth/change-password", Limited: true, Tag: tag, Summary: "Change one's password; other sessions end", Who: api.Board, In: passwordBody{}, Out: passwordChanged{}, NoTool: true, Handle: changePassword},
-		{Method: "GET", Path: "/api/auth/get-session", Tag: tag, Summary: "Tell who is signed in", Who: api.Board, Out: session{}, Handle: getSession},
-		{Method: "GET", Path: "/api/auth/profile", Tag: tag, Summary: "Read the user's profile", Who: api.Board, Out: user{}, Handle: readProfile},
-		{Method: "PATCH", Path: "/api/auth/profile", Limited: true, Tag: tag, Summary: "Change the user's profile", Who: api.Board, In: profileBody{}, Out: user{}, Handle: updateProfile},
-		{Method: "POST", Path: "/api/bootstrap/claim", Limited: true, Tag: tag, Summary: "Become the first administrator of the instance", Who: api.Board, In: claimInstanceBody{}, Out: claimed{}, NoTool: true, Handle: claimInstance},
-		{Method: "GET", Path: admins, Tag: tag, Summary: "List the users", Who: api.Admin, Query: []api.Param{{Name: "query", Doc: "only those with this in name or address"},
-			{Name: "limit", Type: "integer", Doc: "at most so many"}, {Name: "offset", Type: "integer", Doc: "without the first so many"}}, Out: []adminUser{}, Handle: listUsers},
-		{Method: "POST", Path: admins + "/{userId}/promote-instance-admin", Tag: tag, Summary: "Make a user an administrator of the instance", Who: api.Admin, Out: adminUser{}, NoTool: true, Handle: appoint(true)},
-		{Method: "POST", Path: admins + "/{userId}/demote-instance-admin", Tag: tag, Summary: "Make a user no administrator of the instance", Who: api.Admin, Out: adminUser{}, NoTool: true, Handle: appoint(false)},
-		{Method: "POST", Path: "/api/auth/revoke-sessions", Limited: true, Tag: tag, Summary: "End all of one's sign-ins", Who: api.Board, Out: sessionsRevoked{}, NoTool: true, Handle: revokeSessions},
-		{Method: "POST", Path: admins + "/{userId}/revoke-credentials", Limited: true, Tag: tag, Summary: "End a user's sign-ins and revoke their board keys", Who: api.Admin, Out: adminUser{}, NoTool: true, Handle: revokeCredentials},
-		{Method: "POST", Path: admins + "/{userId}/suspend", Tag: tag, Summary: "Shut a user out: they are signed out and their keys open nothing", Who: api.Admin, Out: adminUser{}, NoTool: true, Handle: suspend(true)},
-		{Method: "POST", Path: admins + "/{userId}/resume", Tag: tag, Summary: "Let a suspended user in again", Who: api.Admin, Out: adminUser{}, NoTool: true, Handle: suspend(false)},
+		{Method: "POST", Path: "/api/auth/sign-up/email", Tag: tag, Summary: "Sign up with an e-mail address and a password",
+			Who: api.Public, In: signUpBody{}, Out: signedIn{}, NoTool: true, Handle: signUp},
+		{Method: "POST", Path: "/api/auth/sign-in/email", Tag: tag, Summary: "Sign in with an e-mail address and a password",
+			Who: api.Public, In: signInBody{}, Out: signedIn{}, NoTool: true, Handle: signIn},
+		{Method: "POST", Path: "/api/auth/sign-out", Tag: tag, Summary: "End the session of the request", Who: api.Public,
+			Out: signedOut{}, NoTool: true, Handle: signOut},
+		{Method: "POST", Path: "/api/auth/change-password", Limited: true, Tag: tag,
+			Summary: "Change one's password; other sessions end", Who: api.Board, In: passwordBody{}, Out: passwordChanged{},
+			NoTool: true, Handle: changePassword},
+		{Method: "GET", Path: "/api/auth/get-session", Tag: tag, Summary: "Tell who is signed in", Who: api.Board,
+			Out: session{}, Handle: getSession},
+		{Method: "GET", Path: "/api/auth/profile", Tag: tag, Summary: "Read the user's profile", Who: api.Board, Out: user{},
+			Handle: readProfile},
+		{Method: "PATCH", Path: "/api/auth/profile", Limited: true, Tag: tag, Summary: "Change the user's profile",
+			Who: api.Board, In: profileBody{}, Out: user{}, Handle: updateProfile},
+		{Method: "POST", Path: "/api/bootstrap/claim", Limited: true, Tag: tag,
+			Summary: "Become the first administrator of the instance", Who: api.Board, In: claimInstanceBody{}, Out: claimed{},
+			NoTool: true, Handle: claimInstance},
+		{Method: "GET", Path: admins, Tag: tag, Summary: "List the users", Who: api.Admin,
+			Query: []api.Param{{Name: "query", Doc: "only those with this in name or address"},
+				{Name: "limit", Type: "integer", Doc: "at most so many"}, {Name: "offset", Type: "integer",
+					Doc: "without the first so many"}}, Out: []adminUser{}, Handle: listUsers},
+		{Method: "POST", Path: admins + "/{userId}/promote-instance-admin", Tag: tag,
+			Summary: "Make a user an administrator of the instance", Who: api.Admin, Out: adminUser{}, NoTool: true,
+			Handle: appoint(true)},
+		{Method: "POST", Path: admins + "/{userId}/demote-instance-admin", Tag: tag,
+			Summary: "Make a user no administrator of the instance", Who: api.Admin, Out: adminUser{}, NoTool: true,
+			Handle: appoint(false)},
+		{Method: "POST", Path: "/api/auth/revoke-sessions", Limited: true, Tag: tag, Summary: "End all of one's sign-ins",
+			Who: api.Board, Out: sessionsRevoked{}, NoTool: true, Handle: revokeSessions},
+		{Method: "POST", Path: admins + "/{userId}/revoke-credentials", Limited: true, Tag: tag,
+			Summary: "End a user's sign-ins and revoke their board keys", Who: api.Admin, Out: adminUser{}, NoTool: true,
+			Handle: revokeCredentials},
+		{Method: "POST", Path: admins + "/{userId}/suspend", Tag: tag,
+			Summary: "Shut a user out: they are signed out and their keys open nothing", Who: api.Admin, Out: adminUser{},
+			NoTool: true, Handle: suspend(true)},
+		{Method: "POST", Path: admins + "/{userId}/resume", Tag: tag, Summary: "Let a suspended user in again",
+			Who: api.Admin, Out: adminUser{}, NoTool: true, Handle: suspend(false)},
 	}
 }
 
@@ -179,7 +202,8 @@ func signUp(rc *api.Request) (api.Response, error) {
 		invite = api.HashOf(in.Invite.Or(""))
 	}
 	rc.OfNode("auth")
-	u, err := api.Do[people.User](rc, people.KindUserCreate, "", people.CreateUser{ID: api.NewID(), Name: name, Email: email, Password: kept, Image: in.Image.Or(""), Session: s, Invite: invite})
+	u, err := api.Do[people.User](rc, people.KindUserCreate, "", people.CreateUser{ID: api.NewID(), Name: name,
+		Email: email, Password: kept, Image: in.Image.Or(""), Session: s, Invite: invite})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Conflict {
 		return refuseAuth(http.StatusUnprocessableEntity, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL", r.Message)
 	}
@@ -197,7 +221,8 @@ func signUp(rc *api.Request) (api.Response, error) {
 // does not match in this node's state, the newest state is read: the user may have
 // signed up or changed the password on another node a moment ago. An unknown address
 // takes as long as a wrong password.
-func passwordFits(rc *api.Request, password string, find func(*ledger.Tx) (people.User, bool)) (u people.User, fits bool, err error) {
+func passwordFits(rc *api.Request, password string, find func(*ledger.Tx) (people.User, bool)) (u people.User,
+	fits bool, err error) {
 	if _, err = rc.StillTrue(func(tx *ledger.Tx) bool { u, _ = find(tx); return true }); err != nil {
 		return u, false, err
 	}
@@ -251,7 +276,12 @@ func changePassword(rc *api.Request) (api.Response, error) {
 		return refuseAuth(http.StatusBadRequest, code, why)
 	}
 	var email string
-	if err := rc.View(func(tx *ledger.Tx) error { u, _ := people.UserByID(tx, rc.Actor.ID); email = u.Email; return nil }); err != nil {
+	if err := rc.View(func(tx *ledger.Tx) error {
+		u, _ := people.UserByID(tx,
+			rc.Actor.ID)
+		email = u.Email
+		return nil
+	}); err != nil {
 		return api.Response{}, err
 	}
 	if err := rc.Limited("sign-in", api.SignInRate, email); err != nil {
@@ -260,7 +290,10 @@ func changePassword(rc *api.Request) (api.Response, error) {
 	if len(in.Current) > api.MaxPassword {
 		return refuseAuth(http.StatusBadRequest, "INVALID_PASSWORD", "Invalid password")
 	}
-	u, fits, err := passwordFits(rc, in.Current, func(tx *ledger.Tx) (people.User, bool) { return people.UserByID(tx, rc.Actor.ID) })
+	u, fits, err := passwordFits(rc, in.Current, func(tx *ledger.Tx) (people.User, bool) {
+		return people.UserByID(tx,
+			rc.Actor.ID)
+	})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -272,7 +305,8 @@ func changePassword(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	rc.HTTP.Header.Del(api.HeaderIdempotency) // the new hash differs each time
-	u, err = api.Do[people.User](rc, people.KindUserPassword, "", people.ChangePassword{Was: sha256.Sum256([]byte(u.Password)), Password: kept})
+	u, err = api.Do[people.User](rc, people.KindUserPassword, "",
+		people.ChangePassword{Was: sha256.Sum256([]byte(u.Password)), Password: kept})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -370,7 +404,8 @@ const maxUsersListed = 200
 
 func appoint(admin bool) func(*api.Request) (api.Response, error) {
 	return func(rc *api.Request) (api.Response, error) {
-		u, err := api.Do[people.User](rc, people.KindUserAdmin, "", people.AppointAdmin{User: strings.ToLower(rc.Path("userId")), Admin: admin})
+		u, err := api.Do[people.User](rc, people.KindUserAdmin, "",
+			people.AppointAdmin{User: strings.ToLower(rc.Path("userId")), Admin: admin})
 		if err != nil {
 			return api.Response{}, err
 		}
@@ -383,7 +418,8 @@ func appoint(admin bool) func(*api.Request) (api.Response, error) {
 // suspend returns the handler that suspends a user, or ends the suspension.
 func suspend(shut bool) func(*api.Request) (api.Response, error) {
 	return func(rc *api.Request) (api.Response, error) {
-		u, err := api.Do[people.User](rc, people.KindUserSuspend, "", people.SuspendUser{User: strings.ToLower(rc.Path("userId")), Suspend: shut})
+		u, err := api.Do[people.User](rc, people.KindUserSuspend, "",
+			people.SuspendUser{User: strings.ToLower(rc.Path("userId")), Suspend: shut})
 		if err != nil {
 			return api.Response{}, err
 		}
@@ -404,7 +440,8 @@ func revokeSessions(rc *api.Request) (api.Response, error) {
 }
 
 func revokeCredentials(rc *api.Request) (api.Response, error) {
-	u, err := api.Do[people.User](rc, people.KindUserRevoke, "", people.EndCredentials{User: strings.ToLower(rc.Path("userId")), Keys: true})
+	u, err := api.Do[people.User](rc, people.KindUserRevoke, "",
+		people.EndCredentials{User: strings.ToLower(rc.Path("userId")), Keys: true})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -488,7 +525,10 @@ func signIn(rc *api.Request) (api.Response, error) {
 	if len(in.Password) > api.MaxPassword || len(email) > people.MaxEmail {
 		return wrong()
 	}
-	u, fits, err := passwordFits(rc, in.Password, func(tx *ledger.Tx) (people.User, bool) { return people.UserByEmail(tx, email) })
+	u, fits, err := passwordFits(rc, in.Password, func(tx *ledger.Tx) (people.User,
+		bool) {
+		return people.UserByEmail(tx, email)
+	})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -497,7 +537,8 @@ func signIn(rc *api.Request) (api.Response, error) {
 	}
 	s, token := newSession()
 	rc.OfNode("auth")
-	u, err = api.Do[people.User](rc, people.KindUserSignIn, "", people.SignIn{User: u.ID, Password: sha256.Sum256([]byte(u.Password)), Session: s})
+	u, err = api.Do[people.User](rc, people.KindUserSignIn, "",
+		people.SignIn{User: u.ID, Password: sha256.Sum256([]byte(u.Password)), Session: s})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Unauthorized {
 		return wrong()
 	}

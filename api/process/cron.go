@@ -20,14 +20,22 @@ func CronRoutes() []api.Route {
 	const tag, at = "kernel", "/api/v1/cron"
 	scope := []api.Param{{Name: "companyId", Doc: "whose; the mesh's own unless given"}}
 	return []api.Route{
-		{Method: "GET", Path: at, Tag: tag, Summary: "List the cron jobs of the mesh or of a company", Who: api.Board, Query: scope, Out: cronJobs{}, Handle: listCron},
-		{Method: "PUT", Path: at + "/{name}", Tag: tag, Summary: "Add a cron job, or change it: at its times it publishes to a topic, or starts a process", Who: api.Board, Query: scope,
-			In: cronBody{}, Out: cronJob{}, Handle: saveCron},
-		{Method: "GET", Path: at + "/{name}", Tag: tag, Summary: "Read a cron job with its last firings", Who: api.Board, Query: scope, Out: cronJob{}, Handle: readCron},
-		{Method: "POST", Path: at + "/{name}/pause", Tag: tag, Summary: "Pause a cron job", Who: api.Board, Query: scope, Out: cronJob{}, Handle: changeCron(cron.KindPause)},
-		{Method: "POST", Path: at + "/{name}/resume", Tag: tag, Summary: "Let a paused cron job go on with its next time", Who: api.Board, Query: scope, Out: cronJob{}, Handle: changeCron(cron.KindResume)},
-		{Method: "POST", Path: at + "/{name}/run", Once: true, Tag: tag, Summary: "Fire a cron job now; its next time stays", Who: api.Board, Query: scope, Out: cronJob{}, Handle: changeCron(cron.KindRun)},
-		{Method: "DELETE", Path: at + "/{name}", Tag: tag, Summary: "Remove a cron job, and end the process that it started", Who: api.Board, Query: scope, Status: 204, Handle: removeCron},
+		{Method: "GET", Path: at, Tag: tag, Summary: "List the cron jobs of the mesh or of a company", Who: api.Board,
+			Query: scope, Out: cronJobs{}, Handle: listCron},
+		{Method: "PUT", Path: at + "/{name}", Tag: tag,
+			Summary: "Add a cron job, or change it: at its times it publishes to a topic, or starts a process", Who: api.Board,
+			Query: scope,
+			In:    cronBody{}, Out: cronJob{}, Handle: saveCron},
+		{Method: "GET", Path: at + "/{name}", Tag: tag, Summary: "Read a cron job with its last firings", Who: api.Board,
+			Query: scope, Out: cronJob{}, Handle: readCron},
+		{Method: "POST", Path: at + "/{name}/pause", Tag: tag, Summary: "Pause a cron job", Who: api.Board, Query: scope,
+			Out: cronJob{}, Handle: changeCron(cron.KindPause)},
+		{Method: "POST", Path: at + "/{name}/resume", Tag: tag, Summary: "Let a paused cron job go on with its next time",
+			Who: api.Board, Query: scope, Out: cronJob{}, Handle: changeCron(cron.KindResume)},
+		{Method: "POST", Path: at + "/{name}/run", Once: true, Tag: tag, Summary: "Fire a cron job now; its next time stays",
+			Who: api.Board, Query: scope, Out: cronJob{}, Handle: changeCron(cron.KindRun)},
+		{Method: "DELETE", Path: at + "/{name}", Tag: tag, Summary: "Remove a cron job, and end the process that it started",
+			Who: api.Board, Query: scope, Status: 204, Handle: removeCron},
 	}
 }
 
@@ -78,8 +86,10 @@ func cronJobOf(j cron.Job) cronJob {
 	if p := j.Process; p != nil {
 		var s kernel.Spec
 		_ = json.Unmarshal(p.Spec, &s) // it was checked when the job was saved
-		out.Process = &cronStarts{Name: p.Name, Backend: string(s.Backend), Command: append([]string{}, s.Command...), Module: s.Module, Image: s.Image,
-			Env: append([]string{}, slices.Sorted(maps.Keys(s.Env))...), Replicas: p.Replicas, Labels: append([]string{}, p.Labels...), Node: p.Node}
+		out.Process = &cronStarts{Name: p.Name, Backend: string(s.Backend), Command: append([]string{}, s.Command...),
+			Module: s.Module, Image: s.Image,
+			Env: append([]string{}, slices.Sorted(maps.Keys(s.Env))...), Replicas: p.Replicas,
+			Labels: append([]string{}, p.Labels...), Node: p.Node}
 	}
 	return out
 }
@@ -129,7 +139,8 @@ func saveCron(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := cron.Save{Name: rc.Path("name"), Cron: in.Cron, Zone: in.Zone, Missed: in.Missed, Busy: in.Busy, Topic: in.Topic, Text: in.Text, Paused: in.Paused}
+	p := cron.Save{Name: rc.Path("name"), Cron: in.Cron, Zone: in.Zone, Missed: in.Missed, Busy: in.Busy, Topic: in.Topic,
+		Text: in.Text, Paused: in.Paused}
 	if p.Zone == "" {
 		p.Zone = "UTC"
 	}

@@ -57,9 +57,11 @@ func read(member string, from json.RawMessage, into any) error {
 
 // spec returns the specification, with defaults and checked. usual is the default strategy.
 func (b specBody) spec(usual kernel.Strategy) (kernel.Spec, error) {
-	s := kernel.Spec{Name: b.Name, Backend: kernel.Kind(b.Backend), Command: b.Command, Module: b.Module, ModuleBytes: b.ModuleBytes, Image: b.Image, Env: b.Env, Dir: b.Dir,
+	s := kernel.Spec{Name: b.Name, Backend: kernel.Kind(b.Backend), Command: b.Command, Module: b.Module,
+		ModuleBytes: b.ModuleBytes, Image: b.Image, Env: b.Env, Dir: b.Dir,
 		Role: kernel.Role(b.Role), Restart: usual, Group: b.Group, OnLimit: kernel.OnLimit(b.OnLimit)}
-	if err := cmp.Or(read("agency", b.Agency, &s.Agency), read("capabilities", b.Capabilities, &s.Capabilities)); err != nil {
+	if err := cmp.Or(read("agency", b.Agency, &s.Agency), read("capabilities", b.Capabilities,
+		&s.Capabilities)); err != nil {
 		return s, err
 	}
 	if b.Backend == "remote" {
@@ -143,9 +145,12 @@ func declarationOf(tx *ledger.Tx, d replica.Declared) declaration {
 	var s kernel.Spec
 	_ = json.Unmarshal(d.Spec, &s) // it was checked when it was declared
 	s = s.LongLived()
-	out := declaration{ID: d.ID, Name: d.Name, Backend: string(s.Backend), Command: append([]string{}, s.Command...), Module: s.Module, Image: s.Image, Restart: string(s.Restart),
-		Env: slices.AppendSeq([]string{}, maps.Keys(s.Env)), Group: s.Group, OnLimit: string(s.OnLimit), Limits: s.Capabilities.Limits, Labels: append([]string{}, d.Labels...), Node: d.Node,
-		Generation: d.Generation, Wanted: len(d.Replicas), Replicas: []replicaRow{}, By: d.By, CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt}
+	out := declaration{ID: d.ID, Name: d.Name, Backend: string(s.Backend), Command: append([]string{}, s.Command...),
+		Module: s.Module, Image: s.Image, Restart: string(s.Restart),
+		Env: slices.AppendSeq([]string{}, maps.Keys(s.Env)), Group: s.Group, OnLimit: string(s.OnLimit),
+		Limits: s.Capabilities.Limits, Labels: append([]string{}, d.Labels...), Node: d.Node,
+		Generation: d.Generation, Wanted: len(d.Replicas), Replicas: []replicaRow{}, By: d.By, CreatedAt: d.CreatedAt,
+		UpdatedAt: d.UpdatedAt}
 	slices.Sort(out.Env)
 	for _, r := range d.Replicas {
 		n, _ := ledger.FindNode(tx, identity.NodeID(r.Node))
@@ -219,7 +224,8 @@ func declareProcess(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	longLived(&spec, in.Capabilities)
-	p := replica.Declare{ID: rc.Ids()(), Name: in.Name, Replicas: in.Replicas, Labels: in.Labels, Module: spec.Module, Size: spec.ModuleBytes}
+	p := replica.Declare{ID: rc.Ids()(), Name: in.Name, Replicas: in.Replicas, Labels: in.Labels, Module: spec.Module,
+		Size: spec.ModuleBytes}
 	if p.Spec, err = json.Marshal(spec); err != nil {
 		return api.Response{}, err
 	}

@@ -40,27 +40,43 @@ const (
 func Routes() []api.Route {
 	const tag, at, declaredAt = "kernel", "/api/v1/processes", "/api/v1/declared-processes"
 	return []api.Route{
-		{Method: "GET", Path: at, Kernel: true, Tag: tag, Summary: "List the processes of the whole mesh", Who: api.Admin, Out: []row{},
-			Query: []api.Param{{Name: "all", Type: "boolean", Doc: "also those that ended lately"}, {Name: "node", Doc: "only of this node, by name or ID"}}, Handle: listProcesses},
-		{Method: "POST", Path: at, Kernel: true, Once: true, Tag: tag, Summary: "Start a process that is not declared: it ends with its node", Who: api.Admin, Status: 201,
+		{Method: "GET", Path: at, Kernel: true, Tag: tag, Summary: "List the processes of the whole mesh", Who: api.Admin,
+			Out: []row{},
+			Query: []api.Param{{Name: "all", Type: "boolean", Doc: "also those that ended lately"},
+				{Name: "node", Doc: "only of this node, by name or ID"}}, Handle: listProcesses},
+		{Method: "POST", Path: at, Kernel: true, Once: true, Tag: tag,
+			Summary: "Start a process that is not declared: it ends with its node", Who: api.Admin, Status: 201,
 			In: spawnBody{}, Out: row{}, Timeout: spawnWait, Handle: spawnProcess},
-		{Method: "GET", Path: at + "/{id}", Kernel: true, Tag: tag, Summary: "Read a process, by node:pid, or by PID on this node", Who: api.Admin, Out: row{}, Handle: readProcess},
-		{Method: "POST", Path: at + "/{id}/kill", Kernel: true, Once: true, Tag: tag, Summary: "Send a signal to a process; a run or a service is ended by its own rules", Who: api.Admin,
+		{Method: "GET", Path: at + "/{id}", Kernel: true, Tag: tag,
+			Summary: "Read a process, by node:pid, or by PID on this node", Who: api.Admin, Out: row{}, Handle: readProcess},
+		{Method: "POST", Path: at + "/{id}/kill", Kernel: true, Once: true, Tag: tag,
+			Summary: "Send a signal to a process; a run or a service is ended by its own rules", Who: api.Admin,
 			In: killBody{}, Out: row{}, Handle: killProcess},
-		{Method: "POST", Path: at + "/{id}/elevate", Kernel: true, Once: true, Tag: tag, Summary: "Give a process other capabilities, with a reason", Who: api.Admin,
+		{Method: "POST", Path: at + "/{id}/elevate", Kernel: true, Once: true, Tag: tag,
+			Summary: "Give a process other capabilities, with a reason", Who: api.Admin,
 			In: elevateBody{}, Out: row{}, Handle: elevateProcess},
-		{Method: "GET", Path: at + "/{id}/log", Kernel: true, Tag: tag, Summary: "Read the output of a process that was started here", Who: api.Admin, Out: logPage{},
+		{Method: "GET", Path: at + "/{id}/log", Kernel: true, Tag: tag,
+			Summary: "Read the output of a process that was started here", Who: api.Admin, Out: logPage{},
 			Query: []api.Param{{Name: "offset", Type: "integer"}, {Name: "limitBytes", Type: "integer"}}, Handle: readLog},
-		{Method: "POST", Path: "/api/v1/modules", Kernel: true, Tag: tag, Summary: "Store a WebAssembly module that processes are started from: a form with file", Who: api.Admin, Status: 201,
-			Out: module{}, MaxBody: sandbox.DefaultModule + api.MultipartRoom, NoTool: true, Timeout: api.UploadTimeout, Handle: storeModule},
-		{Method: "GET", Path: "/api/v1/dmesg", Kernel: true, Tag: tag, Summary: "Read the newest events of a node's kernel log", Who: api.Admin, Out: []kernel.Event{},
-			Query: []api.Param{{Name: "node", Doc: "by name or ID; default: the answering one"}, {Name: "limit", Type: "integer", Doc: "at most so many"},
+		{Method: "POST", Path: "/api/v1/modules", Kernel: true, Tag: tag,
+			Summary: "Store a WebAssembly module that processes are started from: a form with file", Who: api.Admin, Status: 201,
+			Out: module{}, MaxBody: sandbox.DefaultModule + api.MultipartRoom, NoTool: true, Timeout: api.UploadTimeout,
+			Handle: storeModule},
+		{Method: "GET", Path: "/api/v1/dmesg", Kernel: true, Tag: tag,
+			Summary: "Read the newest events of a node's kernel log", Who: api.Admin, Out: []kernel.Event{},
+			Query: []api.Param{{Name: "node", Doc: "by name or ID; default: the answering one"}, {Name: "limit", Type: "integer",
+				Doc: "at most so many"},
 				{Name: "level", Doc: "only from this level up: debug, info, warn or error"}}, Handle: readEvents},
-		{Method: "GET", Path: declaredAt, Kernel: true, Tag: tag, Summary: "List the declared processes, with where their replicas run", Who: api.Admin, Out: []declaration{}, Handle: listDeclared},
-		{Method: "PUT", Path: declaredAt + "/{name}", Kernel: true, Tag: tag, Summary: "Declare a process of which the mesh keeps replicas running, or change it", Who: api.Admin,
+		{Method: "GET", Path: declaredAt, Kernel: true, Tag: tag,
+			Summary: "List the declared processes, with where their replicas run", Who: api.Admin, Out: []declaration{},
+			Handle: listDeclared},
+		{Method: "PUT", Path: declaredAt + "/{name}", Kernel: true, Tag: tag,
+			Summary: "Declare a process of which the mesh keeps replicas running, or change it", Who: api.Admin,
 			In: declareBody{}, Out: declaration{}, Handle: declareProcess},
-		{Method: "GET", Path: declaredAt + "/{name}", Kernel: true, Tag: tag, Summary: "Read a declared process", Who: api.Admin, Out: declaration{}, Handle: readDeclared},
-		{Method: "DELETE", Path: declaredAt + "/{name}", Kernel: true, Tag: tag, Summary: "Remove a declared process and end its replicas", Who: api.Admin, Status: 204, Handle: removeDeclared},
+		{Method: "GET", Path: declaredAt + "/{name}", Kernel: true, Tag: tag, Summary: "Read a declared process",
+			Who: api.Admin, Out: declaration{}, Handle: readDeclared},
+		{Method: "DELETE", Path: declaredAt + "/{name}", Kernel: true, Tag: tag,
+			Summary: "Remove a declared process and end its replicas", Who: api.Admin, Status: 204, Handle: removeDeclared},
 	}
 }
 
@@ -102,8 +118,10 @@ type nodeRef struct {
 
 // rowOf describes an entry of a node.
 func rowOf(n nodeRef, e kernel.Entry) row {
-	r := row{Address: kernel.Address{Node: n.name, PID: e.PID}.String(), PID: uint64(e.PID), Node: n.name, NodeID: string(n.id), State: string(e.State), Kind: string(e.Kind), Name: e.Name,
-		Company: e.Company, Agent: e.Agent, Run: e.Run, Adapter: e.Adapter, Declared: e.Declared, Replica: e.Replica, Parent: uint64(e.Parent), Role: string(e.Role),
+	r := row{Address: kernel.Address{Node: n.name, PID: e.PID}.String(), PID: uint64(e.PID), Node: n.name,
+		NodeID: string(n.id), State: string(e.State), Kind: string(e.Kind), Name: e.Name,
+		Company: e.Company, Agent: e.Agent, Run: e.Run, Adapter: e.Adapter, Declared: e.Declared, Replica: e.Replica,
+		Parent: uint64(e.Parent), Role: string(e.Role),
 		Capabilities: &e.Capabilities, Use: e.Use, Machine: e.Machine, Restarts: e.Restarts, StartedAt: &e.StartedAt}
 	end := time.Now()
 	if e.Exit != nil {
@@ -154,9 +172,12 @@ func findNode(rc *api.Request, ref string) (nodeRef, error) {
 
 // statusOf says how the kinds of errors are answered.
 var statusOf = map[kernel.ErrorKind]ledger.Code{
-	kernel.ProcessNotFound: ledger.NotFound, kernel.InvalidStateTransition: ledger.Conflict, kernel.ProcessTableFull: ledger.TooMany,
-	kernel.CapabilityDenied: ledger.Forbidden, kernel.GovernanceDenied: ledger.Forbidden, kernel.ResourceLimitExceeded: ledger.Conflict,
-	kernel.SpawnFailed: ledger.Unprocessable, kernel.BackendNotAvailable: ledger.Unprocessable, kernel.BadRequest: ledger.Invalid,
+	kernel.ProcessNotFound: ledger.NotFound, kernel.InvalidStateTransition: ledger.Conflict,
+	kernel.ProcessTableFull: ledger.TooMany,
+	kernel.CapabilityDenied: ledger.Forbidden, kernel.GovernanceDenied: ledger.Forbidden,
+	kernel.ResourceLimitExceeded: ledger.Conflict,
+	kernel.SpawnFailed:           ledger.Unprocessable, kernel.BackendNotAvailable: ledger.Unprocessable,
+	kernel.BadRequest: ledger.Invalid,
 }
 
 // refuse answers an error of a kind.
@@ -226,7 +247,8 @@ func listProcesses(rc *api.Request) (api.Response, error) {
 
 // processesOf returns the processes of a node. One that does not answer has one row.
 func processesOf(rc *api.Request, n nodeRef, all bool) (out []row) {
-	silent := []row{{Address: kernel.Address{Node: n.name}.String(), Node: n.name, NodeID: string(n.id), Kind: string(kernel.KindKernel), Name: "kernel",
+	silent := []row{{Address: kernel.Address{Node: n.name}.String(), Node: n.name, NodeID: string(n.id),
+		Kind: string(kernel.KindKernel), Name: "kernel",
 		State: "unreachable", Error: "the node does not answer"}}
 	s := rc.Server
 	if n.id != s.Cfg.NodeID && s.Cfg.Alive != nil && !s.Cfg.Alive(n.id) {
@@ -291,14 +313,16 @@ func killProcess(rc *api.Request) (api.Response, error) {
 	}
 	e := out.Entries[0]
 	if e.Kind != kernel.KindRun && e.Kind != kernel.KindService || !e.State.Live() {
-		if err := order(rc, replica.KindKill, n, replica.Order{PID: uint64(pid), Name: e.Name, Backend: string(e.Kind), Signal: signal}); err != nil {
+		if err := order(rc, replica.KindKill, n, replica.Order{PID: uint64(pid), Name: e.Name, Backend: string(e.Kind),
+			Signal: signal}); err != nil {
 			return api.Response{}, err
 		}
 		out, err = ask(rc, n, api.ProcessAsk{Op: api.ProcessSignal, PID: pid, Signal: signal})
 		return one(n, out, err)
 	}
 	if signal != "TERM" && signal != "KILL" {
-		return api.Response{}, refuse(kernel.InvalidStateTransition, "process "+pid.String()+" is a "+string(e.Kind)+": it takes TERM and KILL, which end it by its own rules")
+		return api.Response{}, refuse(kernel.InvalidStateTransition,
+			"process "+pid.String()+" is a "+string(e.Kind)+": it takes TERM and KILL, which end it by its own rules")
 	}
 	if e.Kind == kernel.KindRun {
 		_, err = rc.Submit(company.KindRunCancel, ledger.CompanyID(e.Company), company.Cancel{Run: e.Run})
@@ -324,7 +348,8 @@ func stopService(rc *api.Request, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = rc.Submit(place.KindRuntimeServiceControl, s.Company, place.ControlServices{Operation: rc.Ids()(), Workspace: s.Place, Action: "stop", Service: s.ID})
+	_, err = rc.Submit(place.KindRuntimeServiceControl, s.Company, place.ControlServices{Operation: rc.Ids()(),
+		Workspace: s.Place, Action: "stop", Service: s.ID})
 	return err
 }
 

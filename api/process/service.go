@@ -20,14 +20,22 @@ import (
 func ServiceRoutes() []api.Route {
 	const tag, at = "kernel", "/api/v1/services"
 	return []api.Route{
-		{Method: "GET", Path: at, Tag: tag, Summary: "List the services of the mesh, with how their providers stand as far as this node knows", Who: api.Admin, Out: serviceRows{}, Handle: listServices},
-		{Method: "PUT", Path: at + "/{name}", Tag: tag, Summary: "Register a service: its contract, and the declared process that provides it", Who: api.Admin,
+		{Method: "GET", Path: at, Tag: tag,
+			Summary: "List the services of the mesh, with how their providers stand as far as this node knows", Who: api.Admin,
+			Out: serviceRows{}, Handle: listServices},
+		{Method: "PUT", Path: at + "/{name}", Tag: tag,
+			Summary: "Register a service: its contract, and the declared process that provides it", Who: api.Admin,
 			In: serviceBody{}, Out: serviceRow{}, Handle: registerService},
-		{Method: "GET", Path: at + "/{name}", Tag: tag, Summary: "Read a service with its contract and its providers", Who: api.Admin, Out: serviceRow{}, Handle: readService},
-		{Method: "DELETE", Path: at + "/{name}", Tag: tag, Summary: "Remove a service; its providers run on", Who: api.Admin, Status: 204, Handle: removeService},
-		{Method: "POST", Path: at + "/{name}/call", Once: true, Tag: tag, Summary: "Call a method of a service at a provider that lives, wherever it runs", Who: api.Admin,
+		{Method: "GET", Path: at + "/{name}", Tag: tag, Summary: "Read a service with its contract and its providers",
+			Who: api.Admin, Out: serviceRow{}, Handle: readService},
+		{Method: "DELETE", Path: at + "/{name}", Tag: tag, Summary: "Remove a service; its providers run on", Who: api.Admin,
+			Status: 204, Handle: removeService},
+		{Method: "POST", Path: at + "/{name}/call", Once: true, Tag: tag,
+			Summary: "Call a method of a service at a provider that lives, wherever it runs", Who: api.Admin,
 			In: callBody{}, Out: callAnswer{}, Timeout: calls.MaxTimeout + 5*time.Second, Handle: callService},
-		{Method: "GET", Path: at + "/{name}/health", Tag: tag, Summary: "Probe the providers of a service now, and say how they are", Who: api.Admin, Out: healthAnswer{}, Handle: probeService},
+		{Method: "GET", Path: at + "/{name}/health", Tag: tag,
+			Summary: "Probe the providers of a service now, and say how they are", Who: api.Admin, Out: healthAnswer{},
+			Handle: probeService},
 	}
 }
 
@@ -91,7 +99,8 @@ func providersOf(tx *ledger.Tx, s service.Service) (out []calls.Provider, nodes 
 	return out, nodes
 }
 
-func standings(rc *api.Request, providers []calls.Provider, nodes map[string]string) (rows []providerRow, health calls.Health) {
+func standings(rc *api.Request, providers []calls.Provider, nodes map[string]string) (rows []providerRow,
+	health calls.Health) {
 	rows = []providerRow{}
 	r := rc.Server.Cfg.Services
 	if r == nil {
@@ -99,7 +108,8 @@ func standings(rc *api.Request, providers []calls.Provider, nodes map[string]str
 	}
 	all := r.Standings(providers)
 	for _, st := range all {
-		rows = append(rows, providerRow{st, nodes[st.Node], kernel.Address{Node: nodes[st.Node], PID: kernel.PID(st.PID)}.String()})
+		rows = append(rows, providerRow{st, nodes[st.Node], kernel.Address{Node: nodes[st.Node],
+			PID: kernel.PID(st.PID)}.String()})
 	}
 	return rows, calls.Overall(all)
 }
@@ -193,12 +203,14 @@ func callService(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	a, err := rc.Server.Cfg.Services.Call(rc.Context(), s, all, in.Method, in.Params, time.Duration(in.Timeout)*time.Millisecond)
+	a, err := rc.Server.Cfg.Services.Call(rc.Context(), s, all, in.Method, in.Params,
+		time.Duration(in.Timeout)*time.Millisecond)
 	if err != nil {
 		return api.Response{}, refusedCall(err)
 	}
-	return api.OK(callAnswer{Service: s.Name, Method: in.Method, Result: a.Result, Attempts: a.Attempts, Took: a.Took.Milliseconds(),
-		By: kernel.Address{Node: nodes[a.By.Node], PID: kernel.PID(a.By.PID)}.String()}), nil
+	return api.OK(callAnswer{Service: s.Name, Method: in.Method, Result: a.Result, Attempts: a.Attempts,
+		Took: a.Took.Milliseconds(),
+		By:   kernel.Address{Node: nodes[a.By.Node], PID: kernel.PID(a.By.PID)}.String()}), nil
 }
 
 // refusedCall says to the caller why a call has no result.
@@ -207,7 +219,8 @@ func refusedCall(err error) error {
 	switch {
 	case errors.Is(err, calls.ErrNoMethod):
 		return api.NotFound(text)
-	case errors.Is(err, calls.ErrParams), errors.Is(err, calls.ErrRefused), errors.Is(err, calls.ErrTimeout), errors.Is(err, calls.ErrContract):
+	case errors.Is(err, calls.ErrParams), errors.Is(err, calls.ErrRefused), errors.Is(err, calls.ErrTimeout),
+		errors.Is(err, calls.ErrContract):
 		// Not 503: clients send that again by themselves, and a provider may have done it.
 		return ledger.Refuse(ledger.Unprocessable, nil, "%s", text)
 	}

@@ -98,7 +98,8 @@ func Serves() api.Table {
 	} {
 		all = append(all, rows...)
 	}
-	handlers := []api.Handler{{Pattern: "/llm/", Serve: money.ServeModelCall}, {Pattern: "/cli-auth/{id}", Serve: people.ServeApproval}}
+	handlers := []api.Handler{{Pattern: "/llm/", Serve: money.ServeModelCall},
+		{Pattern: "/cli-auth/{id}", Serve: people.ServeApproval}}
 	handlers = append(handlers, a2a.Handlers()...)
 	return api.Table{Routes: all, Handlers: handlers}
 }

@@ -210,23 +210,35 @@ type snapshotTrigger struct {
 }
 
 func RoutineRoutes() []api.Route {
-	const tag, all, one, trigger = "routines", "/api/companies/{companyId}/routines", "/api/routines/{id}", "/api/routine-triggers/{id}"
+	const tag, all, one, trigger = "routines", "/api/companies/{companyId}/routines", "/api/routines/{id}",
+		"/api/routine-triggers/{id}"
 	return []api.Route{
 		{Method: "GET", Path: all, Tag: tag, Summary: "List routines", Out: []routineInList{}, Handle: listRoutines},
-		{Method: "POST", Path: all, Tag: tag, Summary: "Create a routine", In: saveRoutine{}, Out: routineRow{}, Status: 201, Handle: createRoutine},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Create a routine", In: saveRoutine{}, Out: routineRow{}, Status: 201,
+			Handle: createRoutine},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read a routine", Out: routineDetail{}, Handle: readRoutine},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a routine", In: saveRoutine{}, Out: routineRow{}, Handle: updateRoutine},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a routine with its triggers and runs; its issues stay", Who: api.Board, Out: routineRow{}, Handle: deleteRoutine},
-		{Method: "POST", Path: one + "/run", Tag: tag, Summary: "Run a routine now", In: runRoutine{}, Out: routineRunAnswer{}, Status: 202, Handle: startRoutine},
-		{Method: "GET", Path: one + "/runs", Tag: tag, Summary: "List the newest runs of a routine", Out: []routineRunRow{}, Handle: listRoutineRuns,
-			Query: []api.Param{{Name: "limit", Type: "integer"}}},
-		{Method: "GET", Path: one + "/revisions", Tag: tag, Summary: "List the revisions of a routine", Out: []routineRevision{}, Handle: listRoutineRevisions},
-		{Method: "POST", Path: one + "/revisions/{revisionId}/restore", Tag: tag, Summary: "Bring back a revision of a routine", Out: restoredRoutine{}, Handle: restoreRoutine},
-		{Method: "POST", Path: one + "/triggers", Limited: true, Tag: tag, Summary: "Add a trigger to a routine", In: newTrigger{}, Out: TriggerAnswer{}, Status: 201, Handle: createTrigger},
-		{Method: "PATCH", Path: trigger, Tag: tag, Summary: "Change a trigger", In: patchTrigger{}, Out: routine.RoutineTrigger{}, Handle: updateTrigger},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a routine", In: saveRoutine{}, Out: routineRow{},
+			Handle: updateRoutine},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a routine with its triggers and runs; its issues stay",
+			Who: api.Board, Out: routineRow{}, Handle: deleteRoutine},
+		{Method: "POST", Path: one + "/run", Tag: tag, Summary: "Run a routine now", In: runRoutine{},
+			Out: routineRunAnswer{}, Status: 202, Handle: startRoutine},
+		{Method: "GET", Path: one + "/runs", Tag: tag, Summary: "List the newest runs of a routine", Out: []routineRunRow{},
+			Handle: listRoutineRuns,
+			Query:  []api.Param{{Name: "limit", Type: "integer"}}},
+		{Method: "GET", Path: one + "/revisions", Tag: tag, Summary: "List the revisions of a routine",
+			Out: []routineRevision{}, Handle: listRoutineRevisions},
+		{Method: "POST", Path: one + "/revisions/{revisionId}/restore", Tag: tag,
+			Summary: "Bring back a revision of a routine", Out: restoredRoutine{}, Handle: restoreRoutine},
+		{Method: "POST", Path: one + "/triggers", Limited: true, Tag: tag, Summary: "Add a trigger to a routine",
+			In: newTrigger{}, Out: TriggerAnswer{}, Status: 201, Handle: createTrigger},
+		{Method: "PATCH", Path: trigger, Tag: tag, Summary: "Change a trigger", In: patchTrigger{},
+			Out: routine.RoutineTrigger{}, Handle: updateTrigger},
 		{Method: "DELETE", Path: trigger, Tag: tag, Summary: "Remove a trigger", Out: api.Okay{}, Handle: deleteTrigger},
-		{Method: "POST", Path: trigger + "/rotate-secret", Limited: true, Tag: tag, Summary: "Give a webhook a new secret", Out: TriggerAnswer{}, Handle: rotateTrigger},
-		{Method: "POST", Path: "/api/routine-triggers/public/{publicId}/fire", Tag: tag, Summary: "Fire a webhook", Who: api.Public, Takes: api.Taken{Media: "application/json"}, Out: routineRunAnswer{}, Status: 202,
+		{Method: "POST", Path: trigger + "/rotate-secret", Limited: true, Tag: tag, Summary: "Give a webhook a new secret",
+			Out: TriggerAnswer{}, Handle: rotateTrigger},
+		{Method: "POST", Path: "/api/routine-triggers/public/{publicId}/fire", Tag: tag, Summary: "Fire a webhook",
+			Who: api.Public, Takes: api.Taken{Media: "application/json"}, Out: routineRunAnswer{}, Status: 202,
 			MaxBody: routine.MaxRoutinePayload, Handle: fireWebhook},
 		scheduleRoute(tag),
 	}
@@ -277,7 +289,8 @@ func showRoutineRun(run routine.RoutineRun) routineRunAnswer {
 func routineRuns(tx *ledger.Tx, r routine.Routine, limit int) []routineRunRow {
 	out := []routineRunRow{}
 	for _, run := range routine.RoutineRunsOf(tx, r, limit) {
-		row := routineRunRow{RoutineRun: run, Payload: api.RawJSON(run.Payload), LinkedIssue: showRoutineIssue(tx, r.Company, string(run.Issue))}
+		row := routineRunRow{RoutineRun: run, Payload: api.RawJSON(run.Payload), LinkedIssue: showRoutineIssue(tx, r.Company,
+			string(run.Issue))}
 		if t, ok := routine.TriggerByID(tx, string(run.Trigger)); ok {
 			row.Trigger = &routineRunTrigger{t.ID, t.Kind, t.Label}
 		}
@@ -288,12 +301,17 @@ func routineRuns(tx *ledger.Tx, r routine.Routine, limit int) []routineRunRow {
 
 func showRevision(v routine.RoutineRevision) routineRevision {
 	r := v.Routine
-	out := routineRevision{ID: v.ID, Company: r.Company, Routine: r.ID, Number: v.Number, Title: r.Title, Description: r.Description, Summary: v.Summary,
-		RestoredFrom: v.RestoredFrom, Agent: v.Agent, User: v.User, Run: v.Run, ResponsibleUser: r.ResponsibleUser, CreatedAt: v.CreatedAt}
-	out.Snapshot = routineSnapshot{Version: 1, Triggers: []snapshotTrigger{}, Routine: snapshotRoutine{r.ID, conceal.RedactEnv(r.Env), r.Title, r.Goal, r.Status,
-		r.Priority, r.Company, r.Project, showVariables(r.Variables), r.Description, r.CatchUp, r.Parent, r.Assignee, r.GateScope, r.Concurrency, r.ResponsibleUser, r.Gate}}
+	out := routineRevision{ID: v.ID, Company: r.Company, Routine: r.ID, Number: v.Number, Title: r.Title,
+		Description: r.Description, Summary: v.Summary,
+		RestoredFrom: v.RestoredFrom, Agent: v.Agent, User: v.User, Run: v.Run, ResponsibleUser: r.ResponsibleUser,
+		CreatedAt: v.CreatedAt}
+	out.Snapshot = routineSnapshot{Version: 1, Triggers: []snapshotTrigger{}, Routine: snapshotRoutine{r.ID,
+		conceal.RedactEnv(r.Env), r.Title, r.Goal, r.Status,
+		r.Priority, r.Company, r.Project, showVariables(r.Variables), r.Description, r.CatchUp, r.Parent, r.Assignee,
+		r.GateScope, r.Concurrency, r.ResponsibleUser, r.Gate}}
 	for _, t := range v.Triggers {
-		out.Snapshot.Triggers = append(out.Snapshot.Triggers, snapshotTrigger{t.ID, t.Kind, t.Label, t.Enabled, t.PublicID, t.Zone, t.Signing, t.Cron, t.ReplayWindow})
+		out.Snapshot.Triggers = append(out.Snapshot.Triggers, snapshotTrigger{t.ID, t.Kind, t.Label, t.Enabled, t.PublicID,
+			t.Zone, t.Signing, t.Cron, t.ReplayWindow})
 	}
 	return out
 }
@@ -319,7 +337,8 @@ func readRoutine(rc *api.Request) (answer api.Response, err error) {
 		if err != nil {
 			return err
 		}
-		out := routineDetail{routineRow: showRoutine(r), Triggers: routine.TriggersOf(tx, r), RecentRuns: routineRuns(tx, r, 25), ActiveIssue: activeIssue(tx, r),
+		out := routineDetail{routineRow: showRoutine(r), Triggers: routine.TriggersOf(tx, r), RecentRuns: routineRuns(tx, r,
+			25), ActiveIssue: activeIssue(tx, r),
 			ParentIssue: showRoutineIssue(tx, r.Company, string(r.Parent))}
 		if p, ok := entity.ProjectOf(tx, r.Company, string(r.Project)); ok {
 			out.Project = &routineProject{p, core.NullText(p.Goal), conceal.RedactEnv(p.Env), api.RawJSON(p.WorkspacePolicy)}
@@ -329,9 +348,13 @@ func readRoutine(rc *api.Request) (answer api.Response, err error) {
 			out.Assignee = &routineAgent{a.ID, a.Name, a.Role, a.Title, a.URLKey()}
 		}
 		if r.Description != "" {
-			out.Text = &routineText{ID: company.DocumentOfRoutine(r.ID, 0), Company: r.Company, Routine: r.ID, Key: "description", Title: "Routine description",
-				Format: "markdown", Body: string(r.Description), Revision: company.DocumentOfRoutine(r.ID, r.TextVersion), RevisionNumber: r.TextVersion,
-				CreatedAgent: r.CreatedAgent, CreatedUser: r.CreatedUser, UpdatedAgent: r.UpdatedAgent, UpdatedUser: r.UpdatedUser, CreatedAt: r.CreatedAt, UpdatedAt: r.TextAt}
+			out.Text = &routineText{ID: company.DocumentOfRoutine(r.ID, 0), Company: r.Company, Routine: r.ID,
+				Key: "description", Title: "Routine description",
+				Format: "markdown", Body: string(r.Description), Revision: company.DocumentOfRoutine(r.ID, r.TextVersion),
+				RevisionNumber: r.TextVersion,
+				CreatedAgent:   r.CreatedAgent, CreatedUser: r.CreatedUser, UpdatedAgent: r.UpdatedAgent,
+				UpdatedUser: r.UpdatedUser,
+				CreatedAt:   r.CreatedAt, UpdatedAt: r.TextAt}
 		}
 		answer = api.OK(out)
 		return nil
@@ -340,17 +363,22 @@ func readRoutine(rc *api.Request) (answer api.Response, err error) {
 }
 
 func (in saveRoutine) command(id string) routine.SaveRoutine {
-	s := routine.SaveRoutine{ID: id, Title: in.Title, Description: api.TextOf(in.Description), Project: api.IdPointer(in.ProjectID), Folder: api.IdPointer(in.FolderID),
-		Goal: api.IdPointer(in.GoalID), Parent: api.IdPointer(in.ParentIssueID), Assignee: api.IdPointer(in.AssigneeID), Priority: api.Given[entity.Priority](in.Priority),
-		Status: api.Given[routine.RoutineStatus](in.Status), Concurrency: api.Given[string](in.Concurrency), CatchUp: api.Given[string](in.CatchUp), Gate: api.Given[string](in.Gate),
-		GateScope: api.Given[string](in.GateScope), Env: api.RawOf(in.Env), BillingCode: api.TextOf(in.BillingCode), Base: api.BodyID(in.Base)}
+	s := routine.SaveRoutine{ID: id, Title: in.Title, Description: api.TextOf(in.Description),
+		Project: api.IdPointer(in.ProjectID), Folder: api.IdPointer(in.FolderID),
+		Goal: api.IdPointer(in.GoalID), Parent: api.IdPointer(in.ParentIssueID), Assignee: api.IdPointer(in.AssigneeID),
+		Priority: api.Given[entity.Priority](in.Priority),
+		Status:   api.Given[routine.RoutineStatus](in.Status), Concurrency: api.Given[string](in.Concurrency),
+		CatchUp: api.Given[string](in.CatchUp), Gate: api.Given[string](in.Gate),
+		GateScope: api.Given[string](in.GateScope), Env: api.RawOf(in.Env), BillingCode: api.TextOf(in.BillingCode),
+		Base: api.BodyID(in.Base)}
 	if in.LabelIDs != nil {
 		s.Labels = new(api.BodyIDs(*in.LabelIDs))
 	}
 	if in.Variables != nil {
 		list := []routine.RoutineVariable{}
 		for _, v := range *in.Variables {
-			list = append(list, routine.RoutineVariable{Name: v.Name, Type: v.Type, Label: core.NullText(v.Label.Or("")), Options: v.Options,
+			list = append(list, routine.RoutineVariable{Name: v.Name, Type: v.Type, Label: core.NullText(v.Label.Or("")),
+				Options:  v.Options,
 				Required: v.Required == nil || *v.Required, Default: v.Default.Or(nil)})
 		}
 		s.Variables = &list
@@ -364,7 +392,8 @@ func createRoutine(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if in.Title == nil {
-		return api.Response{}, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "string", Path: []any{"title"}, Message: "Invalid input: expected string, received undefined"})
+		return api.Response{}, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "string", Path: []any{"title"},
+			Message: "Invalid input: expected string, received undefined"})
 	}
 	if !api.IsUUID(api.CompanyID(rc)) {
 		return api.Response{}, api.NotFound("Company not found")
@@ -426,12 +455,16 @@ func startRoutine(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := routine.FireRoutine{Routine: r.ID, Run: api.NewID(), Trigger: api.BodyID(in.Trigger), Source: api.OrElse(in.Source, "manual"), Payload: in.Payload.Or(nil),
-		Project: api.BodyID(in.ProjectID), Workspace: api.BodyID(in.Workspace), Assignee: api.BodyID(in.AssigneeID), IdempotencyKey: in.IdempotencyKey.Or(""),
-		ExecutionWorkspace: api.BodyID(in.ExecutionWorkspace), WorkspacePref: in.WorkspacePref.Or(""), WorkspaceSettings: in.WorkspaceSettings.Or(nil)}
+	p := routine.FireRoutine{Routine: r.ID, Run: api.NewID(), Trigger: api.BodyID(in.Trigger),
+		Source: api.OrElse(in.Source, "manual"), Payload: in.Payload.Or(nil),
+		Project: api.BodyID(in.ProjectID), Workspace: api.BodyID(in.Workspace), Assignee: api.BodyID(in.AssigneeID),
+		IdempotencyKey:     in.IdempotencyKey.Or(""),
+		ExecutionWorkspace: api.BodyID(in.ExecutionWorkspace), WorkspacePref: in.WorkspacePref.Or(""),
+		WorkspaceSettings: in.WorkspaceSettings.Or(nil)}
 	if raw := in.Variables.Or(nil); raw != nil {
 		if len(raw) > routine.MaxRoutinePayload || json.Unmarshal(raw, &p.Variables) != nil {
-			return api.Response{}, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "record", Path: []any{"variables"}, Message: "Invalid input: expected record"})
+			return api.Response{}, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "record",
+				Path: []any{"variables"}, Message: "Invalid input: expected record"})
 		}
 	}
 	run, err := api.Do[routine.RoutineRun](rc, routine.KindRoutineRun, r.Company, p)
@@ -503,7 +536,8 @@ func restoreRoutine(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	done, err := api.Do[routine.RestoredRoutine](rc, routine.KindRoutineRestore, r.Company, routine.RestoreRoutine{ID: r.ID, Revision: id, Next: upcoming(rc, triggers)})
+	done, err := api.Do[routine.RestoredRoutine](rc, routine.KindRoutineRestore, r.Company,
+		routine.RestoreRoutine{ID: r.ID, Revision: id, Next: upcoming(rc, triggers)})
 	out.Routine, out.Revision = showRoutine(done.Routine), showRevision(done.Revision)
 	return api.OK(out), err
 }

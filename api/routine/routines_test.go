@@ -41,7 +41,8 @@ func TestAWebhookOfACompanyAtRestDoesNotFire(t *testing.T) {
 	h.Call("PATCH", of, `{"status":"active"}`).Want(t, 200, `"status":"active"`)
 	h.Call("POST", path, body, good).Want(t, 202, `"status":"issue_created"`)
 	h.Call("POST", of+"/archive", "").Want(t, 200, "")
-	h.Call("POST", path, body+" ", "X-Hub-Signature-256: sha256="+signed(secret, body+" ")).Want(t, 409, `"status":"archived"`)
+	h.Call("POST", path, body+" ", "X-Hub-Signature-256: sha256="+signed(secret, body+" ")).
+		Want(t, 409, `"status":"archived"`)
 }
 
 func TestWebhooksAreVerified(t *testing.T) {
@@ -60,7 +61,8 @@ func TestWebhooksAreVerified(t *testing.T) {
 	want(h.Call("POST", path, body, "Authorization: Bearer "+secret), 202, "bearer")
 	want(h.Call("POST", path, body, "Authorization: Bearer "+secret), 202, "bearer: again")
 	want(h.Call("POST", path, `{"what":`, "Authorization: Bearer "+secret), 400, "bearer: not JSON")
-	want(h.Call("POST", path, `{"what":"`+strings.Repeat("x", 70_000)+`"}`, "Authorization: Bearer "+secret), 413, "bearer: too long")
+	want(h.Call("POST", path, `{"what":"`+strings.Repeat("x", 70_000)+`"}`, "Authorization: Bearer "+secret), 413,
+		"bearer: too long")
 	rotated := h.Call("POST", "/api/routine-triggers/"+trigger+"/rotate-secret", "")
 	want(rotated, 200, "rotate")
 	want(h.Call("POST", path, body, "Authorization: Bearer "+secret), 401, "bearer: the one before")
@@ -78,13 +80,18 @@ func TestWebhooksAreVerified(t *testing.T) {
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	old := strconv.FormatInt(time.Now().Add(-6*time.Minute).Unix(), 10)
 	want(h.Call("POST", path, body), 401, "hmac: without a signature")
-	want(h.Call("POST", path, body, "X-Paperclip-Timestamp: "+now, "X-Paperclip-Signature: "+signed(secret, now, body+" ")), 401, "hmac: of another body")
-	want(h.Call("POST", path, body, "X-Paperclip-Timestamp: "+old, "X-Paperclip-Signature: "+signed(secret, old, body)), 401, "hmac: too old")
-	want(h.Call("POST", path, body, "X-Paperclip-Timestamp: "+now, "X-Paperclip-Signature: "+signed(secret, now, body)), 202, "hmac")
-	want(h.Call("POST", path, body, "X-Paperclip-Timestamp: "+now, "X-Paperclip-Signature: sha256="+signed(secret, now, body)), 409, "hmac: replayed")
+	want(h.Call("POST", path, body, "X-Paperclip-Timestamp: "+now, "X-Paperclip-Signature: "+signed(secret, now,
+		body+" ")), 401, "hmac: of another body")
+	want(h.Call("POST", path, body, "X-Paperclip-Timestamp: "+old, "X-Paperclip-Signature: "+signed(secret, old, body)),
+		401, "hmac: too old")
+	want(h.Call("POST", path, body, "X-Paperclip-Timestamp: "+now, "X-Paperclip-Signature: "+signed(secret, now, body)),
+		202, "hmac")
+	want(h.Call("POST", path, body, "X-Paperclip-Timestamp: "+now, "X-Paperclip-Signature: sha256="+signed(secret, now,
+		body)), 409, "hmac: replayed")
 
 	path, _, secret = h.Hook(t, "github_hmac")
-	want(h.Call("POST", path, body, "X-Hub-Signature-256: sha256="+signed("other", body)), 401, "github: by another secret")
+	want(h.Call("POST", path, body, "X-Hub-Signature-256: sha256="+signed("other", body)), 401,
+		"github: by another secret")
 	want(h.Call("POST", path, body, "X-Hub-Signature-256: sha256="+signed(secret, body)), 202, "github")
 	want(h.Call("POST", path, body, "X-Hub-Signature-256: sha256="+signed(secret, body)), 409, "github: replayed")
 
@@ -121,10 +128,12 @@ func TestRoutinesOverHTTP(t *testing.T) {
 		{"POST", "/api/companies/" + string(of) + "/routines", `{"title":"T","concurrencyPolicy":"never"}`, 400},
 		{"POST", "/api/companies/" + other + "/routines", `{"title":"T","assigneeAgentId":"` + agent + `"}`, 404},
 		{"GET", "/api/routines/" + other, "", 404},
-		{"POST", "/api/routines/" + id + "/triggers", `{"kind":"schedule","cronExpression":"0 9 * * *","timezone":"Mars/Olympus"}`, 422},
+		{"POST", "/api/routines/" + id + "/triggers",
+			`{"kind":"schedule","cronExpression":"0 9 * * *","timezone":"Mars/Olympus"}`, 422},
 		{"POST", "/api/routines/" + id + "/triggers", `{"kind":"schedule","cronExpression":"0 0 31 2 *"}`, 422},
 		{"POST", "/api/routines/" + id + "/triggers", `{"kind":"schedule"}`, 422},
-		{"POST", "/api/routines/" + id + "/triggers", `{"kind":"schedule","cronExpression":"30 2 * * *","timezone":"Europe/Berlin"}`, 201},
+		{"POST", "/api/routines/" + id + "/triggers",
+			`{"kind":"schedule","cronExpression":"30 2 * * *","timezone":"Europe/Berlin"}`, 201},
 		{"POST", "/api/routines/" + id + "/triggers", `{"kind":"api"}`, 201},
 		{"POST", "/api/routines/" + id + "/run", `{"variables":5}`, 400},
 		{"POST", "/api/routines/" + id + "/run", `{"idempotencyKey":"k"}`, 202},
@@ -158,14 +167,16 @@ func TestAScheduleIsPreviewed(t *testing.T) {
 		At    time.Time `json:"at"`
 		Local string    `json:"local"`
 	}
-	if err := json.Unmarshal(next("cronExpression=30+9+*+*+1-5&timezone=Europe/Berlin").Want(t, 200, "").Body, &rows); err != nil {
+	if err := json.Unmarshal(next("cronExpression=30+9+*+*+1-5&timezone=Europe/Berlin").Want(t, 200, "").Body,
+		&rows); err != nil {
 		t.Fatal(err)
 	}
 	if len(rows) != 10 {
 		t.Fatalf("%d times, want 10: %v", len(rows), rows)
 	}
 	for i, row := range rows {
-		if local, err := time.Parse(time.RFC3339, row.Local); err != nil || !local.Equal(row.At) || local.Hour() != 9 || local.Minute() != 30 || local.Weekday() == time.Saturday || local.Weekday() == time.Sunday {
+		if local, err := time.Parse(time.RFC3339, row.Local); err != nil || !local.Equal(row.At) || local.Hour() != 9 ||
+			local.Minute() != 30 || local.Weekday() == time.Saturday || local.Weekday() == time.Sunday {
 			t.Errorf("time %d is %v, %s", i, row.At, row.Local)
 		}
 		if i > 0 && !row.At.After(rows[i-1].At) {

@@ -50,7 +50,8 @@ type triggerSecret struct {
 }
 
 func (in patchTrigger) command() routine.SaveTrigger {
-	return routine.SaveTrigger{Label: api.TextOf(in.Label), Enabled: in.Enabled, Cron: in.Cron.Pointer(), Zone: in.Zone.Pointer(), Signing: in.Signing.Pointer(),
+	return routine.SaveTrigger{Label: api.TextOf(in.Label), Enabled: in.Enabled, Cron: in.Cron.Pointer(),
+		Zone: in.Zone.Pointer(), Signing: in.Signing.Pointer(),
 		ReplayWindow: in.ReplayWindow.Pointer()}
 }
 
@@ -61,14 +62,17 @@ func (in patchTrigger) fits(kind string, there bool) error {
 		name, of  string
 		set, null bool
 	}{
-		{"cronExpression", routine.TriggerSchedule, in.Cron.Set, in.Cron.Null}, {"timezone", routine.TriggerSchedule, in.Zone.Set, in.Zone.Null},
-		{"signingMode", routine.TriggerWebhook, in.Signing.Set, in.Signing.Null}, {"replayWindowSec", routine.TriggerWebhook, in.ReplayWindow.Set, in.ReplayWindow.Null},
+		{"cronExpression", routine.TriggerSchedule, in.Cron.Set, in.Cron.Null}, {"timezone", routine.TriggerSchedule,
+			in.Zone.Set, in.Zone.Null},
+		{"signingMode", routine.TriggerWebhook, in.Signing.Set, in.Signing.Null}, {"replayWindowSec", routine.TriggerWebhook,
+			in.ReplayWindow.Set, in.ReplayWindow.Null},
 	} {
 		switch {
 		case f.set && !f.null && f.of != kind:
 			return api.Unprocessable(f.name+": only a trigger of kind "+f.of+" has one; this one is of kind "+kind, nil)
 		case f.null && there && f.of == kind:
-			return api.ValidationError(api.Issue{Code: "invalid_type", Path: []any{f.name}, Message: "Invalid input: a trigger of kind " + kind + " can not be without it"})
+			return api.ValidationError(api.Issue{Code: "invalid_type", Path: []any{f.name},
+				Message: "Invalid input: a trigger of kind " + kind + " can not be without it"})
 		}
 	}
 	return nil
@@ -80,7 +84,8 @@ func material(rc *api.Request, t routine.RoutineTrigger, secret string) *trigger
 	if rc.HTTP.TLS != nil {
 		scheme = "https"
 	}
-	return &triggerSecret{scheme + "://" + rc.HTTP.Host + "/api/routine-triggers/public/" + string(t.PublicID) + "/fire", secret}
+	return &triggerSecret{scheme + "://" + rc.HTTP.Host + "/api/routine-triggers/public/" + string(t.PublicID) +
+		"/fire", secret}
 }
 
 func createTrigger(rc *api.Request) (api.Response, error) {
@@ -176,7 +181,8 @@ func rotateTrigger(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	done, err := api.Do[routine.TriggerResult](rc, routine.KindRoutineTriggerRotate, t.Company, routine.SaveTrigger{ID: t.ID, Sealed: sealed})
+	done, err := api.Do[routine.TriggerResult](rc, routine.KindRoutineTriggerRotate, t.Company,
+		routine.SaveTrigger{ID: t.ID, Sealed: sealed})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -209,7 +215,8 @@ func fireWebhook(rc *api.Request) (api.Response, error) {
 	var t routine.RoutineTrigger
 	err := rc.ViewBySecret(func(tx *ledger.Tx) error {
 		var ok bool
-		if t, ok = routine.TriggerByPublicID(tx, strings.ToLower(rc.Path("publicId"))); !ok || t.Kind != routine.TriggerWebhook {
+		if t, ok = routine.TriggerByPublicID(tx, strings.ToLower(rc.Path("publicId"))); !ok ||
+			t.Kind != routine.TriggerWebhook {
 			return api.NotFound("Routine trigger not found")
 		}
 		return nil
@@ -221,7 +228,8 @@ func fireWebhook(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := routine.FireRoutine{Run: api.NewID(), Trigger: t.ID, IdempotencyKey: api.Cut(rc.HTTP.Header.Get(api.HeaderIdempotency), 255)}
+	p := routine.FireRoutine{Run: api.NewID(), Trigger: t.ID,
+		IdempotencyKey: api.Cut(rc.HTTP.Header.Get(api.HeaderIdempotency), 255)}
 	if p.Delivery, p.Until, err = verify(rc, t, body); err != nil {
 		return api.Response{}, err
 	}
@@ -251,7 +259,8 @@ func mayFire(tx *ledger.Tx, t routine.RoutineTrigger) error {
 	if !ok || row.Status == entity.CompanyActive {
 		return nil // applying the command refuses a deleted one
 	}
-	return api.Conflict("The company is not active", map[string]any{"companyId": row.ID, "status": row.Status, "triggerId": t.ID})
+	return api.Conflict("The company is not active", map[string]any{"companyId": row.ID, "status": row.Status,
+		"triggerId": t.ID})
 }
 
 // verify checks a delivery's credential by the trigger's mode, in constant time. For a

@@ -21,8 +21,10 @@ const (
 )
 
 func scheduleRoute(tag string) api.Route {
-	return api.Route{Method: "GET", Path: "/api/v1/schedules/next", Tag: tag, Summary: "List the next times of a schedule, also of one that is not saved",
-		Query: []api.Param{{Name: "cronExpression", Doc: "minute hour day month weekday"}, {Name: "timezone", Doc: "whose clocks it goes by; UTC unless named"},
+	return api.Route{Method: "GET", Path: "/api/v1/schedules/next", Tag: tag,
+		Summary: "List the next times of a schedule, also of one that is not saved",
+		Query: []api.Param{{Name: "cronExpression", Doc: "minute hour day month weekday"},
+			{Name: "timezone", Doc: "whose clocks it goes by; UTC unless named"},
 			{Name: "count", Type: "integer", Doc: "how many, 10 unless named"}}, Out: []scheduledTime{}, Handle: previewSchedule}
 }
 

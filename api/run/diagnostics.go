@@ -109,9 +109,12 @@ type (
 func DiagnosticRoutes() []api.Route {
 	const tag, path = "issues", "/api/issues/{id}/diagnostics"
 	return []api.Route{
-		{Method: "GET", Path: path + "/blockers", Tag: tag, Summary: "Tell what an issue waits for", Out: blockerDiagnosis{}, Handle: diagnose(blockersOf)},
-		{Method: "GET", Path: path + "/wakes", Tag: tag, Summary: "Tell why an issue's agent was woken, or was not", Out: wakeDiagnosis{}, Handle: diagnose(wakesOf)},
-		{Method: "GET", Path: path + "/subtree", Tag: tag, Summary: "Tell which issues below one need somebody", Out: subtreeDiagnosis{}, Handle: diagnose(subtreeOf)},
+		{Method: "GET", Path: path + "/blockers", Tag: tag, Summary: "Tell what an issue waits for", Out: blockerDiagnosis{},
+			Handle: diagnose(blockersOf)},
+		{Method: "GET", Path: path + "/wakes", Tag: tag, Summary: "Tell why an issue's agent was woken, or was not",
+			Out: wakeDiagnosis{}, Handle: diagnose(wakesOf)},
+		{Method: "GET", Path: path + "/subtree", Tag: tag, Summary: "Tell which issues below one need somebody",
+			Out: subtreeDiagnosis{}, Handle: diagnose(subtreeOf)},
 	}
 }
 
@@ -145,7 +148,8 @@ func liveOf(tx *ledger.Tx, i entity.Issue) (live, running int) {
 func waitsOf(tx *ledger.Tx, i entity.Issue) issueWaits {
 	w := issueWaits{Recovery: i.Recovery != "", Unblock: api.RawJSON(i.UnblockDescriptor)}
 	if h, ok := care.HeldBy(tx, i); ok {
-		w.Hold = &api.PauseHold{Hold: h.ID, Root: h.Root, Issue: i.ID, IsRoot: h.Root == i.ID, Mode: h.Mode, Reason: h.Reason, Release: h.Release, Since: h.CreatedAt}
+		w.Hold = &api.PauseHold{Hold: h.ID, Root: h.Root, Issue: i.ID, IsRoot: h.Root == i.ID, Mode: h.Mode, Reason: h.Reason,
+			Release: h.Release, Since: h.CreatedAt}
 	}
 	for _, in := range paper.InteractionsOf(tx, i) {
 		if in.Status == "pending" {
@@ -207,7 +211,8 @@ func verdict(tx *ledger.Tx, i entity.Issue) (text string, stuck bool) {
 	case i.AssigneeUser != "":
 		return "The issue is a person's.", false
 	case stop != "":
-		return "The issue does not go on: " + stop + ".", why == string(company.DeniedBudget) || why == string(company.DeniedNoProgress)
+		return "The issue does not go on: " + stop + ".", why == string(company.DeniedBudget) ||
+			why == string(company.DeniedNoProgress)
 	case w.Monitor != 0:
 		return "The issue's agent waits for something outside, and is woken when it is to look again.", false
 	case i.Status == entity.IssueInProgress:
@@ -234,7 +239,8 @@ func queued(tx *ledger.Tx, i entity.Issue) (text string, stuck bool) {
 
 func blockersOf(tx *ledger.Tx, i entity.Issue) blockerDiagnosis {
 	text, _ := verdict(tx, i)
-	out := blockerDiagnosis{Issue: diagnosed(i), Diagnosis: text, Readiness: readinessOf(tx, i), Blockers: []diagnosedBlocker{}, Waits: waitsOf(tx, i)}
+	out := blockerDiagnosis{Issue: diagnosed(i), Diagnosis: text, Readiness: readinessOf(tx, i),
+		Blockers: []diagnosedBlocker{}, Waits: waitsOf(tx, i)}
 	for _, b := range entity.Blockers(tx, i) {
 		live, _ := liveOf(tx, b)
 		out.Blockers = append(out.Blockers, diagnosedBlocker{b.Ref(), b.Status == entity.IssueDone, live > 0})
@@ -256,26 +262,31 @@ func wakesOf(tx *ledger.Tx, i entity.Issue) wakeDiagnosis {
 		if len(out.Events) == maxWakeEvents {
 			break
 		}
-		out.Events = append(out.Events, wakeEvent{"run", r.ID, r.Agent, r.Source, string(r.Status), core.NullText(r.Context.WakeReason), r.Error, core.NullText(r.ID), r.CreatedAt, r.FinishedAt})
+		out.Events = append(out.Events, wakeEvent{"run", r.ID, r.Agent, r.Source, string(r.Status),
+			core.NullText(r.Context.WakeReason), r.Error, core.NullText(r.ID), r.CreatedAt, r.FinishedAt})
 	}
 	// A wake without a run names its issue in its payload.
 	for _, u := range entity.WakeupsOf(tx, i.Company, i.Assignee) {
 		var about struct {
 			Issue string `json:"issueId"`
 		}
-		if u.Status != entity.WakeSkipped && u.Status != entity.WakeCoalesced || json.Unmarshal(u.Payload, &about) != nil || about.Issue != i.ID {
+		if u.Status != entity.WakeSkipped && u.Status != entity.WakeCoalesced || json.Unmarshal(u.Payload, &about) != nil ||
+			about.Issue != i.ID {
 			continue
 		}
-		out.Events = append(out.Events, wakeEvent{"wake", u.ID, u.Agent, u.Source, string(u.Status), u.Reason, u.Error, u.Run, u.RequestedAt, u.FinishedAt})
+		out.Events = append(out.Events, wakeEvent{"wake", u.ID, u.Agent, u.Source, string(u.Status), u.Reason, u.Error, u.Run,
+			u.RequestedAt, u.FinishedAt})
 	}
-	slices.SortStableFunc(out.Events, func(a, b wakeEvent) int { return int(min(max(b.RequestedAt-a.RequestedAt, -1), 1)) })
+	slices.SortStableFunc(out.Events,
+		func(a, b wakeEvent) int { return int(min(max(b.RequestedAt-a.RequestedAt, -1), 1)) })
 	out.Events = out.Events[:min(len(out.Events), maxWakeEvents)]
 	return out
 }
 
 func subtreeOf(tx *ledger.Tx, root entity.Issue) subtreeDiagnosis {
 	all := entity.Descendants(tx, root.Company, root.ID)
-	out := subtreeDiagnosis{Root: diagnosed(root), Total: len(all), Truncated: len(all) > maxDiagnosed, Issues: []subtreeRow{}}
+	out := subtreeDiagnosis{Root: diagnosed(root), Total: len(all), Truncated: len(all) > maxDiagnosed,
+		Issues: []subtreeRow{}}
 	depth := map[string]int{root.ID: 0}
 	for _, id := range all[:min(len(all), maxDiagnosed)] {
 		i, ok := entity.IssueOf(tx, root.Company, id)
@@ -285,7 +296,8 @@ func subtreeOf(tx *ledger.Tx, root entity.Issue) subtreeDiagnosis {
 		if id != root.ID {
 			depth[id] = depth[i.Parent] + 1
 		}
-		row := subtreeRow{diagnosedIssue: diagnosed(i), Parent: core.NullText(i.Parent), Depth: depth[id], Readiness: readinessOf(tx, i)}
+		row := subtreeRow{diagnosedIssue: diagnosed(i), Parent: core.NullText(i.Parent), Depth: depth[id],
+			Readiness: readinessOf(tx, i)}
 		row.Diagnosis, row.Stuck = verdict(tx, i)
 		if row.Live, _ = liveOf(tx, i); row.Stuck {
 			out.Stuck++

@@ -46,13 +46,17 @@ const (
 func ExecuteRoutes() []api.Route {
 	tag := "kernel"
 	return []api.Route{
-		{Method: "POST", Path: "/api/v1/execute", Kernel: true, Capability: "execute", Once: true, Tag: tag, Summary: "Have an agent do a task and wait for what came of it", In: executeBody{}, Out: execution{}, Also: []int{202},
+		{Method: "POST", Path: "/api/v1/execute", Kernel: true, Capability: "execute", Once: true, Tag: tag,
+			Summary: "Have an agent do a task and wait for what came of it", In: executeBody{}, Out: execution{},
+			Also:    []int{202},
 			Timeout: MaxExecuteWait + api.RequestTimeout, Handle: executeTask},
-		{Method: "GET", Path: "/api/v1/executions/{id}", Kernel: true, Capability: "execute", Tag: tag, Summary: "Read what came of a task", Out: execution{}, Also: []int{202}, Handle: readExecution},
-		{Method: "GET", Path: "/api/v1/health", Kernel: true, Tag: tag, Summary: "Tell that the kernel's API answers", Who: api.Public, Out: kernelHealth{}, Handle: func(rc *api.Request) (api.Response, error) {
-			s := rc.Server
-			return api.OK(kernelHealth{"ok", s.Cfg.Version, int64(time.Since(s.Started).Seconds())}), nil
-		}},
+		{Method: "GET", Path: "/api/v1/executions/{id}", Kernel: true, Capability: "execute", Tag: tag,
+			Summary: "Read what came of a task", Out: execution{}, Also: []int{202}, Handle: readExecution},
+		{Method: "GET", Path: "/api/v1/health", Kernel: true, Tag: tag, Summary: "Tell that the kernel's API answers",
+			Who: api.Public, Out: kernelHealth{}, Handle: func(rc *api.Request) (api.Response, error) {
+				s := rc.Server
+				return api.OK(kernelHealth{"ok", s.Cfg.Version, int64(time.Since(s.Started).Seconds())}), nil
+			}},
 	}
 }
 
@@ -141,12 +145,14 @@ func executeTask(rc *api.Request) (api.Response, error) {
 	case task == "" || len(task) > maxTask || strings.ContainsRune(task, 0):
 		return kernelError(http.StatusBadRequest, "INVALID_TASK", "task is missing, or longer than an issue may be"), nil
 	case about.Budget != nil && api.MoneyOf(*about.Budget) <= 0:
-		return kernelError(http.StatusPaymentRequired, "BUDGET_EXHAUSTED", "context.budget_remaining_usd leaves nothing to spend"), nil
+		return kernelError(http.StatusPaymentRequired, "BUDGET_EXHAUSTED",
+			"context.budget_remaining_usd leaves nothing to spend"), nil
 	}
 	agent, err := executor(rc, in.Agent, about.Company)
 	if err != nil {
 		if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Unprocessable {
-			return kernelError(http.StatusBadRequest, "INVALID_AGENT_ID", "agent_id is a name: context.company_id says of which company"), nil
+			return kernelError(http.StatusBadRequest, "INVALID_AGENT_ID",
+				"agent_id is a name: context.company_id says of which company"), nil
 		}
 		return api.Response{}, err
 	}
@@ -185,7 +191,8 @@ func executor(rc *api.Request, ref string, of ledger.CompanyID) (a entity.Agent,
 
 // taskIssue creates the task's issue through the public route, as the caller of this
 // request, so that the same rules apply.
-func taskIssue(rc *api.Request, a entity.Agent, task string, context json.RawMessage, budget *float64) (id string, no api.Response, err error) {
+func taskIssue(rc *api.Request, a entity.Agent, task string, context json.RawMessage, budget *float64) (id string,
+	no api.Response, err error) {
 	title, _, _ := strings.Cut(task, "\n")
 	if r := []rune(strings.TrimSpace(title)); len(r) > maxExecuteTitle {
 		title = string(r[:maxExecuteTitle-1]) + "…"
@@ -197,7 +204,8 @@ func taskIssue(rc *api.Request, a entity.Agent, task string, context json.RawMes
 			text += "\n\nContext:\n\n```json\n" + b.String() + "\n```"
 		}
 	}
-	fields := map[string]any{"title": strings.TrimSpace(title), "description": text, "assigneeAgentId": a.ID, "status": "todo",
+	fields := map[string]any{"title": strings.TrimSpace(title), "description": text, "assigneeAgentId": a.ID,
+		"status":     "todo",
 		"originKind": "execute", "allowDuplicate": true}
 	if budget != nil {
 		fields["allowanceUsd"] = min(*budget, dollars(money.MaxAllowance))
@@ -227,7 +235,8 @@ func taskIssue(rc *api.Request, a entity.Agent, task string, context json.RawMes
 }
 
 // awaitExecution answers when the work has ended, or with 202 when the wait has.
-func awaitExecution(s *api.Server, rc *api.Request, of ledger.CompanyID, issue string, wait time.Duration) (api.Response, error) {
+func awaitExecution(s *api.Server, rc *api.Request, of ledger.CompanyID, issue string,
+	wait time.Duration) (api.Response, error) {
 	select {
 	case s.Executing <- struct{}{}:
 		defer func() { <-s.Executing }()
@@ -290,7 +299,8 @@ func taskOf(tx *ledger.Tx, of ledger.CompanyID, issue string) (execution, error)
 	if !ok {
 		return execution{}, api.NotFound("Execution not found")
 	}
-	e := execution{ID: i.ID, Issue: i.ID, Company: of, Agent: i.Assignee, Status: "waiting", URL: "/api/v1/executions/" + i.ID}
+	e := execution{ID: i.ID, Issue: i.ID, Company: of, Agent: i.Assignee, Status: "waiting",
+		URL: "/api/v1/executions/" + i.ID}
 	var last, first entity.Run
 	if a, ok := money.AllowanceOf(tx, i); ok {
 		e.Budget = new(dollars(max(a.Limit-a.Spent, 0)))
@@ -345,7 +355,8 @@ func taskOf(tx *ledger.Tx, of ledger.CompanyID, issue string) (execution, error)
 		Denied string   `json:"deniedBy"`
 	}
 	err := json.Unmarshal(last.ResultJSON, &told)
-	if e.Status != "succeeded" && (last.ErrorCode == "budget_refused" || err == nil && told.Denied == string(company.DeniedBudget)) {
+	if e.Status != "succeeded" && (last.ErrorCode == "budget_refused" || err == nil &&
+		told.Denied == string(company.DeniedBudget)) {
 		e.Code = new(api.KernelCodes[http.StatusPaymentRequired])
 	}
 	if err == nil && e.Status == "succeeded" {

@@ -34,7 +34,8 @@ func callBack(rc *api.Request) (api.Response, error) {
 	if err := rc.View(func(tx *ledger.Tx) (err error) { r, err = api.FindRun(tx, rc); return err }); err != nil {
 		return api.Response{}, err
 	}
-	p := company.Callback{Run: r.ID, Status: entity.RunStatus(in.Status), Summary: in.Summary, Error: in.Error, Result: in.Result}
+	p := company.Callback{Run: r.ID, Status: entity.RunStatus(in.Status), Summary: in.Summary, Error: in.Error,
+		Result: in.Result}
 	if u := in.Usage; u != nil {
 		p.Usage = &entity.Usage{InputTokens: u.Input, OutputTokens: u.Output, CachedInputTokens: u.Cached}
 	}

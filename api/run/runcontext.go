@@ -84,18 +84,23 @@ func snapshotOf(r entity.Run) runSnapshot {
 	project := core.NullText(r.Context.ProjectID)
 	local := api.FolderNote{Path: &p.Dir, Source: p.Source, Strategy: strategy, Project: project}
 	source := api.FolderNote{Kind: p.Source, LocalPath: &p.Dir, Strategy: strategy, Project: project}
-	realized := api.RealizationNote{Mode: "copy", Local: local, Lease: lease.ID, Summary: "The run works in " + p.Dir + " on its node.", Version: 1, Provider: env.Driver,
-		Rebuild:    api.RebuildNote{Mode: mode, LocalPath: p.Dir, ExecutionWorkspace: core.NullText(r.ExecutionWorkspace), Metadata: api.RebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
+	realized := api.RealizationNote{Mode: "copy", Local: local, Lease: lease.ID, Summary: "The run works in " + p.Dir +
+		" on its node.", Version: 1, Provider: env.Driver,
+		Rebuild: api.RebuildNote{Mode: mode, LocalPath: p.Dir, ExecutionWorkspace: core.NullText(r.ExecutionWorkspace),
+			Metadata: api.RebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
 		Additional: []struct{}{}, Aliases: []struct{}{}, Outbound: []struct{}{}, Environment: env.ID, Root: p.Dir}
 	s.runSurroundings = &runSurroundings{
-		Wake:        wakeNote{Reason: r.Context.WakeReason, Issue: r.Context.IssueID, Comments: r.Context.CommentIDs, CheckedOut: r.Context.CheckedOut},
-		Workspace:   workspaceNote{Dir: p.Dir, Mode: mode, Source: p.Source, Strategy: strategy, Home: p.Home, Project: project, Realization: realized},
+		Wake: wakeNote{Reason: r.Context.WakeReason, Issue: r.Context.IssueID, Comments: r.Context.CommentIDs,
+			CheckedOut: r.Context.CheckedOut},
+		Workspace: workspaceNote{Dir: p.Dir, Mode: mode, Source: p.Source, Strategy: strategy, Home: p.Home,
+			Project: project, Realization: realized},
 		Workspaces:  []struct{}{},
 		Environment: environmentNote{Environment: env, Lease: lease.ID, Realization: realized},
 		IdentityRun: r.ID, GitHub: "none",
 	}
 	if p.Scratch != "" {
-		s.Scratch = &scratchNote{Dir: p.Scratch, Type: "heartbeat_run", Marker: scratchMarker, Cleanup: "terminal_run", Keys: []string{"TMPDIR", "TEMP", "TMP"}}
+		s.Scratch = &scratchNote{Dir: p.Scratch, Type: "heartbeat_run", Marker: scratchMarker, Cleanup: "terminal_run",
+			Keys: []string{"TMPDIR", "TEMP", "TMP"}}
 	}
 	return s
 }

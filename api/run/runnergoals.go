@@ -54,7 +54,8 @@ type goalAction struct {
 func RunnerGoalRoutes() []api.Route {
 	const tag, path = "issues", "/api/issues/{id}/runner-goal"
 	return []api.Route{
-		{Method: "GET", Path: path, Tag: tag, Summary: "Read the goal that an agent's session keeps", Out: runnerGoal{}, Query: []api.Param{{Name: "agentId", Doc: "the assignee unless given"}},
+		{Method: "GET", Path: path, Tag: tag, Summary: "Read the goal that an agent's session keeps", Out: runnerGoal{},
+			Query: []api.Param{{Name: "agentId", Doc: "the assignee unless given"}},
 			Handle: func(rc *api.Request) (r api.Response, err error) {
 				err = rc.View(func(tx *ledger.Tx) error {
 					g, err := runnerGoalOf(tx, rc, strings.ToLower(rc.Query("agentId")))
@@ -63,7 +64,9 @@ func RunnerGoalRoutes() []api.Route {
 				})
 				return r, err
 			}},
-		{Method: "POST", Path: path + "/actions", Tag: tag, Summary: "Control the goal of an agent's session, where it keeps one", In: goalAction{}, Out: runnerGoal{}, Status: 202, Handle: actOnRunnerGoal},
+		{Method: "POST", Path: path + "/actions", Tag: tag,
+			Summary: "Control the goal of an agent's session, where it keeps one", In: goalAction{}, Out: runnerGoal{},
+			Status: 202, Handle: actOnRunnerGoal},
 	}
 }
 
@@ -73,14 +76,16 @@ func runnerGoalOf(tx *ledger.Tx, rc *api.Request, agent string) (runnerGoal, err
 	if err != nil {
 		return runnerGoal{}, err
 	}
-	g := runnerGoal{Issue: i.ID, Capability: goalCapability{Availability: "unsupported", Verified: true, Actions: []string{}, MaxObjective: maxObjective,
+	g := runnerGoal{Issue: i.ID, Capability: goalCapability{Availability: "unsupported", Verified: true,
+		Actions: []string{}, MaxObjective: maxObjective,
 		Code: "no_agent_selected", Reason: "Nobody has the issue whose session could keep a goal."}}
 	a, ok := entity.AgentOf(tx, i.Company, api.OrElse(agent, i.Assignee))
 	if !ok {
 		return g, nil
 	}
 	g.Agent, g.Adapter, g.Run = core.NullText(a.ID), core.NullText(a.AdapterType), core.NullText(i.CheckoutRun)
-	g.Capability.Code, g.Capability.Reason = "persistent_session_goal_extension_required", "The sessions of this adapter keep no goal of their own."
+	g.Capability.Code, g.Capability.Reason = "persistent_session_goal_extension_required",
+		"The sessions of this adapter keep no goal of their own."
 	return g, nil
 }
 

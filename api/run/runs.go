@@ -40,28 +40,50 @@ type resetBody struct {
 func RunRoutes() []api.Route {
 	limit := api.Param{Name: "limit", Type: "integer", Doc: "at most so many"}
 	return []api.Route{
-		{Method: "POST", Path: "/api/agents/{id}/heartbeat/invoke", Tag: "agents", Summary: "Invoke an agent now", Out: woken, Status: 202, Handle: invokeHeartbeat},
-		{Method: "POST", Path: "/api/agents/{id}/wakeup", Tag: "agents", Summary: "Wake an agent for a reason", In: wakeBody{}, Out: woken, Status: 202, Handle: wakeAgent},
-		{Method: "GET", Path: "/api/agents/{id}/wakeups", Tag: "agents", Summary: "List the latest wakeup requests of an agent", Out: []entity.Wakeup{}, Handle: listWakeups},
-		{Method: "GET", Path: "/api/agents/{id}/runtime-state", Tag: "agents", Summary: "Read what an agent's runs added up to", Out: entity.RuntimeState{}, Handle: readRuntimeState},
-		{Method: "POST", Path: "/api/agents/{id}/runtime-state/reset-session", Tag: "agents", Summary: "Forget what the next run would resume from", In: resetBody{}, Out: entity.RuntimeState{}, Handle: resetSession},
-		{Method: "GET", Path: "/api/agents/{id}/task-sessions", Tag: "agents", Summary: "List an agent's sessions by task", Out: []entity.TaskSession{}, Handle: listTaskSessions},
-		{Method: "GET", Path: "/api/companies/{companyId}/heartbeat-runs", Tag: "runs", Summary: "List runs, the newest first", Out: []runListItem{}, Handle: listRuns,
-			Query: []api.Param{{Name: "agentId", Doc: "only runs of this agent"}, {Name: "issueId", Doc: "only runs that were woken for this issue"},
+		{Method: "POST", Path: "/api/agents/{id}/heartbeat/invoke", Tag: "agents", Summary: "Invoke an agent now", Out: woken,
+			Status: 202, Handle: invokeHeartbeat},
+		{Method: "POST", Path: "/api/agents/{id}/wakeup", Tag: "agents", Summary: "Wake an agent for a reason",
+			In: wakeBody{}, Out: woken, Status: 202, Handle: wakeAgent},
+		{Method: "GET", Path: "/api/agents/{id}/wakeups", Tag: "agents",
+			Summary: "List the latest wakeup requests of an agent", Out: []entity.Wakeup{}, Handle: listWakeups},
+		{Method: "GET", Path: "/api/agents/{id}/runtime-state", Tag: "agents",
+			Summary: "Read what an agent's runs added up to", Out: entity.RuntimeState{}, Handle: readRuntimeState},
+		{Method: "POST", Path: "/api/agents/{id}/runtime-state/reset-session", Tag: "agents",
+			Summary: "Forget what the next run would resume from", In: resetBody{}, Out: entity.RuntimeState{},
+			Handle: resetSession},
+		{Method: "GET", Path: "/api/agents/{id}/task-sessions", Tag: "agents", Summary: "List an agent's sessions by task",
+			Out: []entity.TaskSession{}, Handle: listTaskSessions},
+		{Method: "GET", Path: "/api/companies/{companyId}/heartbeat-runs", Tag: "runs",
+			Summary: "List runs, the newest first", Out: []runListItem{}, Handle: listRuns,
+			Query: []api.Param{{Name: "agentId", Doc: "only runs of this agent"},
+				{Name: "issueId", Doc: "only runs that were woken for this issue"},
 				{Name: "status", Doc: "statuses, separated by commas"}, limit}},
-		{Method: "GET", Path: "/api/companies/{companyId}/live-runs", Tag: "runs", Summary: "List queued and running runs", Out: []liveRun{}, Handle: listLiveRuns,
-			Query: []api.Param{{Name: "minCount", Type: "integer", Doc: "filled up with the latest ended runs to so many"}, limit}},
-		{Method: "GET", Path: "/api/heartbeat-runs/{runId}", Tag: "runs", Summary: "Read a run", Out: runView{}, Handle: readRun},
-		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/callback", Tag: "runs", Summary: "Tell how the run of an agent behind a URL ended", Who: api.Agent, In: callbackBody{}, Out: company.Callback{}, NoTool: true, Handle: callBack},
-		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/cancel", Tag: "runs", Summary: "Cancel a run", Who: api.Board, Out: runRow{}, Handle: cancelRun},
-		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/events", Tag: "runs", Summary: "List the events of a run", Out: []entity.RunEvent{}, Handle: listRunEvents,
+		{Method: "GET", Path: "/api/companies/{companyId}/live-runs", Tag: "runs", Summary: "List queued and running runs",
+			Out: []liveRun{}, Handle: listLiveRuns,
+			Query: []api.Param{{Name: "minCount", Type: "integer",
+				Doc: "filled up with the latest ended runs to so many"}, limit}},
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}", Tag: "runs", Summary: "Read a run", Out: runView{},
+			Handle: readRun},
+		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/callback", Tag: "runs",
+			Summary: "Tell how the run of an agent behind a URL ended", Who: api.Agent, In: callbackBody{},
+			Out: company.Callback{}, NoTool: true, Handle: callBack},
+		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/cancel", Tag: "runs", Summary: "Cancel a run", Who: api.Board,
+			Out: runRow{}, Handle: cancelRun},
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/events", Tag: "runs", Summary: "List the events of a run",
+			Out: []entity.RunEvent{}, Handle: listRunEvents,
 			Query: []api.Param{{Name: "afterSeq", Type: "integer", Doc: "only events after this one"}, limit}},
-		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/log", Tag: "runs", Summary: "Read the log of a run, also while it grows", Out: runLogPage{}, Handle: readRunLog,
-			Query: []api.Param{{Name: "offset", Type: "integer", Doc: "byte to begin at"}, {Name: "limitBytes", Type: "integer", Doc: "at most so many bytes, up to 256000"}}},
-		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/issues", Tag: "runs", Summary: "List the issues that a run is about", Out: []runIssue{}, Handle: listRunIssues},
-		{Method: "GET", Path: "/api/issues/{id}/runs", Tag: "runs", Summary: "List the runs for an issue, the newest first", Out: []issueRun{}, Handle: listIssueRuns},
-		{Method: "GET", Path: "/api/issues/{id}/live-runs", Tag: "runs", Summary: "List the queued and running runs for an issue", Out: []liveRun{}, Handle: listIssueLiveRuns},
-		{Method: "GET", Path: "/api/issues/{id}/active-run", Tag: "runs", Summary: "Read the run at work on an issue, or null", Out: (*liveRun)(nil), Handle: readActiveRun},
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/log", Tag: "runs",
+			Summary: "Read the log of a run, also while it grows", Out: runLogPage{}, Handle: readRunLog,
+			Query: []api.Param{{Name: "offset", Type: "integer", Doc: "byte to begin at"}, {Name: "limitBytes", Type: "integer",
+				Doc: "at most so many bytes, up to 256000"}}},
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/issues", Tag: "runs",
+			Summary: "List the issues that a run is about", Out: []runIssue{}, Handle: listRunIssues},
+		{Method: "GET", Path: "/api/issues/{id}/runs", Tag: "runs", Summary: "List the runs for an issue, the newest first",
+			Out: []issueRun{}, Handle: listIssueRuns},
+		{Method: "GET", Path: "/api/issues/{id}/live-runs", Tag: "runs",
+			Summary: "List the queued and running runs for an issue", Out: []liveRun{}, Handle: listIssueLiveRuns},
+		{Method: "GET", Path: "/api/issues/{id}/active-run", Tag: "runs",
+			Summary: "Read the run at work on an issue, or null", Out: (*liveRun)(nil), Handle: readActiveRun},
 	}
 }
 
@@ -134,7 +156,8 @@ func wakeAgent(rc *api.Request) (api.Response, error) {
 		Fresh: new(in.Fresh.Or(false)), Payload: in.Payload.Or(nil)}
 	var about map[string]json.RawMessage
 	if w.Payload != nil && json.Unmarshal(w.Payload, &about) != nil {
-		return api.Response{}, api.ValidationError(api.Issue{Code: "invalid_type", Path: []any{"payload"}, Message: "Invalid input: expected record"})
+		return api.Response{}, api.ValidationError(api.Issue{Code: "invalid_type", Path: []any{"payload"},
+			Message: "Invalid input: expected record"})
 	}
 	id := func(name string) string {
 		var v string
@@ -170,7 +193,8 @@ func resetSession(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	state, err := api.Do[entity.RuntimeState](rc, company.KindAgentResetSession, of, company.ResetSession{Agent: agent, TaskKey: in.TaskKey.Or("")})
+	state, err := api.Do[entity.RuntimeState](rc, company.KindAgentResetSession, of, company.ResetSession{Agent: agent,
+		TaskKey: in.TaskKey.Or("")})
 	return api.OK(state), err
 }
 
@@ -329,7 +353,8 @@ func readRunLog(rc *api.Request) (api.Response, error) {
 	}
 	chunk, err := s.Cfg.RunLog(rc.HTTP.Context(), r, offset, int64(limit))
 	switch {
-	case errors.Is(err, runlog.ErrNoLog) && r.Status.Live(): // its node opens the log when it learns that the run has started
+	case errors.Is(err, runlog.ErrNoLog) &&
+		r.Status.Live(): // its node opens the log when it learns that the run has started
 	case errors.Is(err, runlog.ErrNoLog):
 		return api.Response{}, api.NotFound("Run log not found")
 	case err != nil:

@@ -49,12 +49,19 @@ func wantRecorded(t *testing.T, name string, answer any) {
 }
 
 func sampleRun(status entity.RunStatus) entity.Run {
-	return entity.Run{ID: "r", Company: "c", Agent: "a", Source: entity.WakeAssignment, TriggerDetail: "system", Status: status,
-		StartedAt: 1000, FinishedAt: 2000, IdentityContext: "i", StatusDelivery: "d", WakeupRequest: "w", ExitCode: new(0), RuntimeMode: "legacy",
-		NextEventSeq: 4, LogStore: "local_file", LogRef: "c/a/r.ndjson", LogBytes: new(int64(9)), LogSHA256: "x", StdoutExcerpt: new("out"),
-		ProcessPID: new(int64(7)), ProcessGroup: new(int64(7)), ProcessStartedAt: 1000, LastOutputAt: 1500, LastOutputSeq: 2, LastOutputStream: "stdout",
-		LastOutputBytes: new(int64(9)), ResultJSON: json.RawMessage(`{"stdout":"secret output","stopReason":"completed","timeoutFired":false}`),
-		RunnerProfileJSON: json.RawMessage(`{}`), Context: entity.RunContext{IssueID: "issue", WakeSource: "assignment"}, CreatedAt: 900, UpdatedAt: 2000}
+	return entity.Run{ID: "r", Company: "c", Agent: "a", Source: entity.WakeAssignment, TriggerDetail: "system",
+		Status:    status,
+		StartedAt: 1000, FinishedAt: 2000, IdentityContext: "i", StatusDelivery: "d", WakeupRequest: "w", ExitCode: new(0),
+		RuntimeMode:  "legacy",
+		NextEventSeq: 4, LogStore: "local_file", LogRef: "c/a/r.ndjson", LogBytes: new(int64(9)), LogSHA256: "x",
+		StdoutExcerpt: new("out"),
+		ProcessPID:    new(int64(7)), ProcessGroup: new(int64(7)), ProcessStartedAt: 1000, LastOutputAt: 1500,
+		LastOutputSeq:     2,
+		LastOutputStream:  "stdout",
+		LastOutputBytes:   new(int64(9)),
+		ResultJSON:        json.RawMessage(`{"stdout":"secret output","stopReason":"completed","timeoutFired":false}`),
+		RunnerProfileJSON: json.RawMessage(`{}`), Context: entity.RunContext{IssueID: "issue", WakeSource: "assignment"},
+		CreatedAt: 900, UpdatedAt: 2000}
 }
 
 func TestRunAnswersHaveTheRecordedKeys(t *testing.T) {
@@ -62,7 +69,8 @@ func TestRunAnswersHaveTheRecordedKeys(t *testing.T) {
 	tx := ledger.NewTx(apitest.NoState{})
 	wantRecorded(t, "queued", entity.Run{})
 	wantRecorded(t, "cancelled", sampleRun(entity.RunCancelled))
-	for name, status := range map[string]entity.RunStatus{"finished": entity.RunSucceeded, "failed": entity.RunFailed, "timedOut": entity.RunTimedOut} {
+	for name, status := range map[string]entity.RunStatus{"finished": entity.RunSucceeded, "failed": entity.RunFailed,
+		"timedOut": entity.RunTimedOut} {
 		v := run.ViewRun(tx, sampleRun(status), 5000)
 		wantRecorded(t, name, v)
 		wantRecorded(t, "execution", v.Execution)
@@ -81,7 +89,8 @@ func TestRunAnswersHaveTheRecordedKeys(t *testing.T) {
 func TestListsOfRunsLeaveTheirOutputOut(t *testing.T) {
 	t.Parallel()
 	tx := ledger.NewTx(apitest.NoState{})
-	for _, v := range []any{run.ListItem(sampleRun(entity.RunSucceeded)), run.IssueRunView(tx, sampleRun(entity.RunSucceeded), 5000)} {
+	for _, v := range []any{run.ListItem(sampleRun(entity.RunSucceeded)),
+		run.IssueRunView(tx, sampleRun(entity.RunSucceeded), 5000)} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
@@ -100,8 +109,10 @@ func TestAWordForEveryStateOfARun(t *testing.T) {
 	t.Parallel()
 	tx := ledger.NewTx(apitest.NoState{})
 	for status, want := range map[entity.RunStatus][2]string{
-		entity.RunQueued: {"queued", "Queued"}, entity.RunScheduledRetry: {"retrying", "Waiting to retry"}, entity.RunRunning: {"working", "Working"},
-		entity.RunSucceeded: {"completed", "Completed"}, entity.RunFailed: {"failed", "Failed"}, entity.RunTimedOut: {"failed", "Failed"},
+		entity.RunQueued: {"queued", "Queued"}, entity.RunScheduledRetry: {"retrying", "Waiting to retry"},
+		entity.RunRunning:   {"working", "Working"},
+		entity.RunSucceeded: {"completed", "Completed"}, entity.RunFailed: {"failed", "Failed"},
+		entity.RunTimedOut:  {"failed", "Failed"},
 		entity.RunCancelled: {"failed", "Cancelled"}, entity.RunInterrupted: {"failed", "Interrupted"},
 	} {
 		if e := run.ExecutionOf(tx, entity.Run{Status: status}); e.Phase != want[0] || e.Label != want[1] {
@@ -113,8 +124,10 @@ func TestAWordForEveryStateOfARun(t *testing.T) {
 func TestSilenceIsMeasuredWhileARunWorks(t *testing.T) {
 	t.Parallel()
 	r := sampleRun(entity.RunRunning)
-	for after, want := range map[time.Duration]string{time.Minute: "ok", 2 * time.Hour: "suspicious", 5 * time.Hour: "critical"} {
-		if s := run.SilenceOf(r, r.LastOutputAt+core.Time(after.Milliseconds())); s.Level != want || *s.SilenceAgeMs != after.Milliseconds() {
+	for after, want := range map[time.Duration]string{time.Minute: "ok", 2 * time.Hour: "suspicious",
+		5 * time.Hour: "critical"} {
+		if s := run.SilenceOf(r, r.LastOutputAt+core.Time(after.Milliseconds())); s.Level != want ||
+			*s.SilenceAgeMs != after.Milliseconds() {
 			t.Errorf("after %v: %s", after, s.Level)
 		}
 	}
@@ -132,7 +145,8 @@ func TestALogThatIsYetToBeOpenedIsEmpty(t *testing.T) {
 		}
 	})
 	of := ledger.CompanyID(h.Company("Acme"))
-	agent := h.Call("POST", "/api/companies/"+string(of)+"/agents", `{"name":"Ada","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`).Want(t, 201, "").Field(t, "id")
+	agent := h.Call("POST", "/api/companies/"+string(of)+"/agents",
+		`{"name":"Ada","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`).Want(t, 201, "").Field(t, "id")
 	run := h.Running(of, agent)
 	h.Call("GET", "/api/heartbeat-runs/"+run+"/log", "").Want(t, 200, `"content":""`)
 	h.Call("POST", "/api/heartbeat-runs/"+run+"/cancel", `{}`).Want(t, 200, "")
@@ -156,7 +170,8 @@ func TestALogOfACommandThatIsYetToBeOpenedIsEmpty(t *testing.T) {
 	h.Call("GET", at, "").Want(t, 404, "not found") // no node has started it
 	self := string(h.Node.Keys.ID())
 	node, own := ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}
-	h.SubmitAs(node, own, "workspace_op.start", of, place.StartOperation{ID: op, Workspace: space, Phase: place.OperationProvision, LogRef: runlog.Ref(of, "ops", op)})
+	h.SubmitAs(node, own, "workspace_op.start", of, place.StartOperation{ID: op, Workspace: space,
+		Phase: place.OperationProvision, LogRef: runlog.Ref(of, "ops", op)})
 	h.Call("GET", at, "").Want(t, 200, `"content":""`)
 	h.SubmitAs(node, own, "workspace_op.finish", of, place.FinishOperation{ID: op})
 	h.Call("GET", at, "").Want(t, 404, "Workspace operation log not found")

@@ -34,9 +34,12 @@ type runExecution struct {
 }
 
 func executionOf(tx *ledger.Tx, r entity.Run) runExecution {
-	e := runExecution{Phase: "failed", Label: "Failed", Cause: r.ErrorCode, LastActivityAt: max(r.StartedAt, r.LastOutputAt, r.LastUsefulActionAt),
-		RetryAt: r.ScheduledRetryAt, Attempt: r.ProcessLossRetryCount + r.ScheduledRetryAttempt + 1, MaxAttempts: entity.MaxRunAttempts,
-		PermittedActions: []string{"inspect_run"}, Predecessor: r.RetryOf, Successor: core.NullText(entity.SuccessorOf(tx, r))}
+	e := runExecution{Phase: "failed", Label: "Failed", Cause: r.ErrorCode, LastActivityAt: max(r.StartedAt,
+		r.LastOutputAt, r.LastUsefulActionAt),
+		RetryAt: r.ScheduledRetryAt, Attempt: r.ProcessLossRetryCount + r.ScheduledRetryAttempt + 1,
+		MaxAttempts:      entity.MaxRunAttempts,
+		PermittedActions: []string{"inspect_run"}, Predecessor: r.RetryOf,
+		Successor: core.NullText(entity.SuccessorOf(tx, r))}
 	switch r.Status {
 	case entity.RunQueued:
 		e.Phase, e.Label, e.Cause = "queued", "Queued", ""
@@ -140,7 +143,8 @@ func waitOf(tx *ledger.Tx, r entity.Run, now core.Time) *company.Wait {
 }
 
 func viewRun(tx *ledger.Tx, r entity.Run, now core.Time) runView {
-	v := runView{Run: r, Context: snapshotOf(r), Execution: executionOf(tx, r), Identities: []runIdentity{}, Silence: silenceOf(r, now), Waiting: waitOf(tx, r, now)}
+	v := runView{Run: r, Context: snapshotOf(r), Execution: executionOf(tx, r), Identities: []runIdentity{},
+		Silence: silenceOf(r, now), Waiting: waitOf(tx, r, now)}
 	v.StatusMessage, v.StatusUpdatedAt = statusMessage(r)
 	v.LastEventAt = v.StatusUpdatedAt
 	if r.IdentityContext != "" {
@@ -149,7 +153,8 @@ func viewRun(tx *ledger.Tx, r entity.Run, now core.Time) runView {
 			cause = "manual_user_wake"
 		}
 		v.Identities = append(v.Identities, runIdentity{ID: r.IdentityContext, Company: r.Company, Run: r.ID, Revision: 1,
-			ResponsibleUser: r.ResponsibleUser, Cause: cause, Correlation: "dispatch", Status: "accepted", AcceptedAt: r.StartedAt, CreatedAt: r.StartedAt})
+			ResponsibleUser: r.ResponsibleUser, Cause: cause, Correlation: "dispatch", Status: "accepted",
+			AcceptedAt: r.StartedAt, CreatedAt: r.StartedAt})
 	}
 	if r.Status == entity.RunInterrupted && v.Execution.Successor == "" {
 		v.RetryExhausted = "The run was started over as often as is allowed, or nothing was left to do"
@@ -232,14 +237,21 @@ type runListContext struct {
 func listItem(r entity.Run) runListItem {
 	c := r.Context
 	return runListItem{
-		ID: r.ID, Company: r.Company, Agent: r.Agent, Source: r.Source, TriggerDetail: r.TriggerDetail, Status: r.Status, StartedAt: r.StartedAt,
-		FinishedAt: r.FinishedAt, Error: r.Error, WakeupRequest: r.WakeupRequest, ExitCode: r.ExitCode, Signal: r.Signal, Usage: r.UsageJSON,
-		SessionBefore: r.SessionBefore, SessionAfter: r.SessionAfter, LogStore: r.LogStore, LogRef: r.LogRef, LogBytes: r.LogBytes, LogSHA256: r.LogSHA256,
+		ID: r.ID, Company: r.Company, Agent: r.Agent, Source: r.Source, TriggerDetail: r.TriggerDetail, Status: r.Status,
+		StartedAt:  r.StartedAt,
+		FinishedAt: r.FinishedAt, Error: r.Error, WakeupRequest: r.WakeupRequest, ExitCode: r.ExitCode, Signal: r.Signal,
+		Usage:         r.UsageJSON,
+		SessionBefore: r.SessionBefore, SessionAfter: r.SessionAfter, LogStore: r.LogStore, LogRef: r.LogRef,
+		LogBytes: r.LogBytes, LogSHA256: r.LogSHA256,
 		ErrorCode: r.ErrorCode, ProcessPID: r.ProcessPID, ProcessGroup: r.ProcessGroup,
-		ProcessStartedAt: r.ProcessStartedAt, LastOutputAt: r.LastOutputAt, LastOutputSeq: r.LastOutputSeq, LastOutputStream: r.LastOutputStream,
-		LastOutputBytes: r.LastOutputBytes, RetryOf: r.RetryOf, ProcessLossRetryCount: r.ProcessLossRetryCount, ScheduledRetryAt: r.ScheduledRetryAt,
-		ScheduledRetryAttempt: r.ScheduledRetryAttempt, ScheduledRetryReason: r.ScheduledRetryReason, LivenessState: r.LivenessState,
-		LivenessReason: r.LivenessReason, ContinuationAttempt: r.ContinuationAttempt, LastUsefulActionAt: r.LastUsefulActionAt, NextAction: r.NextAction,
+		ProcessStartedAt: r.ProcessStartedAt, LastOutputAt: r.LastOutputAt, LastOutputSeq: r.LastOutputSeq,
+		LastOutputStream: r.LastOutputStream,
+		LastOutputBytes:  r.LastOutputBytes, RetryOf: r.RetryOf, ProcessLossRetryCount: r.ProcessLossRetryCount,
+		ScheduledRetryAt:      r.ScheduledRetryAt,
+		ScheduledRetryAttempt: r.ScheduledRetryAttempt, ScheduledRetryReason: r.ScheduledRetryReason,
+		LivenessState:  r.LivenessState,
+		LivenessReason: r.LivenessReason, ContinuationAttempt: r.ContinuationAttempt,
+		LastUsefulActionAt: r.LastUsefulActionAt, NextAction: r.NextAction,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Node: r.Node,
 		Context: runListContext{c.IssueID, c.TaskID, c.TaskKey, c.CommentID, c.WakeReason, c.WakeSource, c.WakeTriggerDetail},
 	}
@@ -287,11 +299,15 @@ type liveRun struct {
 func liveView(tx *ledger.Tx, r entity.Run, now core.Time) liveRun {
 	name, _, _ := entity.AdapterConfigOf(tx, r.Company, r.Agent)
 	v := liveRun{
-		ID: r.ID, RuntimeMode: r.RuntimeMode, Company: r.Company, Status: r.Status, Source: r.Source, TriggerDetail: r.TriggerDetail,
-		ContextComment: core.NullText(r.Context.CommentID), WakeComment: core.NullText(r.Context.CommentID), StartedAt: r.StartedAt,
-		FinishedAt: r.FinishedAt, CreatedAt: r.CreatedAt, Agent: r.Agent, AgentName: name, AdapterType: r.AdapterType, LogBytes: r.LogBytes,
+		ID: r.ID, RuntimeMode: r.RuntimeMode, Company: r.Company, Status: r.Status, Source: r.Source,
+		TriggerDetail:  r.TriggerDetail,
+		ContextComment: core.NullText(r.Context.CommentID), WakeComment: core.NullText(r.Context.CommentID),
+		StartedAt:  r.StartedAt,
+		FinishedAt: r.FinishedAt, CreatedAt: r.CreatedAt, Agent: r.Agent, AgentName: name, AdapterType: r.AdapterType,
+		LogBytes:      r.LogBytes,
 		LivenessState: r.LivenessState, LivenessReason: r.LivenessReason, ContinuationAttempt: r.ContinuationAttempt,
-		LastUsefulActionAt: r.LastUsefulActionAt, NextAction: r.NextAction, LastOutputAt: r.LastOutputAt, LastOutputSeq: r.LastOutputSeq,
+		LastUsefulActionAt: r.LastUsefulActionAt, NextAction: r.NextAction, LastOutputAt: r.LastOutputAt,
+		LastOutputSeq:    r.LastOutputSeq,
 		LastOutputStream: r.LastOutputStream, LastOutputBytes: r.LastOutputBytes, ProcessStartedAt: r.ProcessStartedAt,
 		Issue: core.NullText(r.Context.IssueID), Execution: executionOf(tx, r), Silence: silenceOf(r, now), Node: r.Node,
 		Waiting: waitOf(tx, r, now),
@@ -341,12 +357,17 @@ type issueRun struct {
 func issueRunView(tx *ledger.Tx, r entity.Run, now core.Time) issueRun {
 	env, lease := leaseOf(r)
 	return issueRun{
-		Environment: env, Lease: lease, Run: r.ID, RuntimeMode: r.RuntimeMode, Status: r.Status, Agent: r.Agent, AdapterType: r.AdapterType, StartedAt: r.StartedAt,
-		FinishedAt: r.FinishedAt, CreatedAt: r.CreatedAt, Source: r.Source, ResponsibleUser: r.ResponsibleUser, ErrorCode: r.ErrorCode,
-		Usage: r.UsageJSON, Result: shortResult(r.ResultJSON), LogBytes: r.LogBytes, RetryOf: r.RetryOf, ScheduledRetryAt: r.ScheduledRetryAt,
-		ScheduledRetryAttempt: r.ScheduledRetryAttempt, ScheduledRetryReason: r.ScheduledRetryReason, LivenessState: r.LivenessState,
-		LivenessReason: r.LivenessReason, ContinuationAttempt: r.ContinuationAttempt, LastUsefulActionAt: r.LastUsefulActionAt,
-		NextAction: r.NextAction, WakeComments: r.Context.CommentIDs, WakeComment: core.NullText(r.Context.CommentID),
+		Environment: env, Lease: lease, Run: r.ID, RuntimeMode: r.RuntimeMode, Status: r.Status, Agent: r.Agent,
+		AdapterType: r.AdapterType, StartedAt: r.StartedAt,
+		FinishedAt: r.FinishedAt, CreatedAt: r.CreatedAt, Source: r.Source, ResponsibleUser: r.ResponsibleUser,
+		ErrorCode: r.ErrorCode,
+		Usage:     r.UsageJSON, Result: shortResult(r.ResultJSON), LogBytes: r.LogBytes, RetryOf: r.RetryOf,
+		ScheduledRetryAt:      r.ScheduledRetryAt,
+		ScheduledRetryAttempt: r.ScheduledRetryAttempt, ScheduledRetryReason: r.ScheduledRetryReason,
+		LivenessState:  r.LivenessState,
+		LivenessReason: r.LivenessReason, ContinuationAttempt: r.ContinuationAttempt,
+		LastUsefulActionAt: r.LastUsefulActionAt,
+		NextAction:         r.NextAction, WakeComments: r.Context.CommentIDs, WakeComment: core.NullText(r.Context.CommentID),
 		ContextComment: core.NullText(r.Context.CommentID), ContextIssue: core.NullText(r.Context.IssueID),
 		Execution: executionOf(tx, r), RetryExhausted: viewRun(tx, r, now).RetryExhausted, Node: r.Node,
 	}

@@ -69,7 +69,8 @@ type secretListItem struct {
 }
 
 func showSecret(s secret.Secret) secretRow {
-	row := secretRow{Secret: s, Provider: secret.LocalProvider, ManagedMode: "paperclip_managed", Metadata: api.RawJSON(s.Metadata)}
+	row := secretRow{Secret: s, Provider: secret.LocalProvider, ManagedMode: "paperclip_managed",
+		Metadata: api.RawJSON(s.Metadata)}
 	row.Secret.Metadata = nil
 	return row
 }
@@ -118,18 +119,31 @@ type secretName struct {
 func SecretRoutes() []api.Route {
 	const tag, all, one = "secrets", "/api/companies/{companyId}/secrets", "/api/secrets/{id}"
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/secret-providers", Tag: tag, Summary: "List who can keep secrets", Who: api.Board, Out: []secretProvider{}, Handle: api.OfCompany(secretProviders)},
-		{Method: "GET", Path: "/api/companies/{companyId}/secret-providers/health", Tag: tag, Summary: "Tell whether this node can take secrets", Who: api.Board, Out: providersHealth{}, Handle: secretHealth},
-		{Method: "GET", Path: "/api/companies/{companyId}/secret-provider-configs", Tag: tag, Summary: "List the settings of other keepers of secrets; there are none", Who: api.Board, Out: []struct{}{}, Handle: api.OfCompany([]struct{}{})},
-		{Method: "GET", Path: all, Tag: tag, Summary: "List secrets, without values", Who: api.Board, Out: []secretListItem{}, Handle: listSecrets},
-		{Method: "GET", Path: all + "/catalog", Tag: tag, Summary: "List what variables may refer to", Who: api.Board, Out: []secretName{}, Handle: listSecretNames},
-		{Method: "POST", Path: all, Tag: tag, Summary: "Create a secret", Who: api.Board, In: newSecret{}, Out: secretRow{}, Status: 201, Handle: createSecret},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a secret's name, key or status", Who: api.Board, In: patchSecret{}, Out: secretRow{}, Handle: updateSecret},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a secret with all its versions", Who: api.Board, Out: api.Okay{}, Handle: deleteSecret},
-		{Method: "POST", Path: one + "/rotate", Tag: tag, Summary: "Give a secret a new value", Who: api.Board, In: rotateBody{}, Out: secretRow{}, Handle: rotateSecret},
-		{Method: "GET", Path: one + "/usage", Tag: tag, Summary: "List the variables that refer to a secret", Who: api.Board, Out: secretUsage{}, Handle: readSecretUsage},
-		{Method: "GET", Path: one + "/access-events", Tag: tag, Summary: "List which runs used a secret, the newest first", Who: api.Board, Out: []secret.SecretAccess{}, Handle: listSecretAccesses,
-			Query: []api.Param{{Name: "limit", Type: "integer", Doc: "at most so many"}, {Name: "offset", Type: "integer", Doc: "without the first so many"}}},
+		{Method: "GET", Path: "/api/companies/{companyId}/secret-providers", Tag: tag, Summary: "List who can keep secrets",
+			Who: api.Board, Out: []secretProvider{}, Handle: api.OfCompany(secretProviders)},
+		{Method: "GET", Path: "/api/companies/{companyId}/secret-providers/health", Tag: tag,
+			Summary: "Tell whether this node can take secrets", Who: api.Board, Out: providersHealth{}, Handle: secretHealth},
+		{Method: "GET", Path: "/api/companies/{companyId}/secret-provider-configs", Tag: tag,
+			Summary: "List the settings of other keepers of secrets; there are none", Who: api.Board, Out: []struct{}{},
+			Handle: api.OfCompany([]struct{}{})},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List secrets, without values", Who: api.Board, Out: []secretListItem{},
+			Handle: listSecrets},
+		{Method: "GET", Path: all + "/catalog", Tag: tag, Summary: "List what variables may refer to", Who: api.Board,
+			Out: []secretName{}, Handle: listSecretNames},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Create a secret", Who: api.Board, In: newSecret{}, Out: secretRow{},
+			Status: 201, Handle: createSecret},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a secret's name, key or status", Who: api.Board,
+			In: patchSecret{}, Out: secretRow{}, Handle: updateSecret},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a secret with all its versions", Who: api.Board,
+			Out: api.Okay{}, Handle: deleteSecret},
+		{Method: "POST", Path: one + "/rotate", Tag: tag, Summary: "Give a secret a new value", Who: api.Board,
+			In: rotateBody{}, Out: secretRow{}, Handle: rotateSecret},
+		{Method: "GET", Path: one + "/usage", Tag: tag, Summary: "List the variables that refer to a secret", Who: api.Board,
+			Out: secretUsage{}, Handle: readSecretUsage},
+		{Method: "GET", Path: one + "/access-events", Tag: tag, Summary: "List which runs used a secret, the newest first",
+			Who: api.Board, Out: []secret.SecretAccess{}, Handle: listSecretAccesses,
+			Query: []api.Param{{Name: "limit", Type: "integer", Doc: "at most so many"}, {Name: "offset", Type: "integer",
+				Doc: "without the first so many"}}},
 	}
 }
 
@@ -151,7 +165,8 @@ type providersHealth struct {
 }
 
 func secretHealth(rc *api.Request) (api.Response, error) {
-	h := providerHealth{Provider: secret.LocalProvider, Status: "ok", Message: "This node holds the mesh's data key", Warnings: []string{}}
+	h := providerHealth{Provider: secret.LocalProvider, Status: "ok", Message: "This node holds the mesh's data key",
+		Warnings: []string{}}
 	if _, err := rc.Server.SealKey(); err != nil {
 		h.Status, h.Message = "error", err.Error()
 	}
@@ -189,7 +204,8 @@ func createSecret(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if err := providerOnly(in.Provider, in.ManagedMode, in.ExternalRef, in.ProviderConfig, in.ProviderVersion); err != nil {
+	if err := providerOnly(in.Provider, in.ManagedMode, in.ExternalRef, in.ProviderConfig,
+		in.ProviderVersion); err != nil {
 		return api.Response{}, err
 	}
 	if in.Value.Or("") == "" {
@@ -199,7 +215,8 @@ func createSecret(rc *api.Request) (api.Response, error) {
 	if err := api.InCompany(rc, func(*ledger.Tx, entity.Company) error { return nil }); err != nil {
 		return api.Response{}, err
 	}
-	p := secret.SaveSecret{ID: api.NewID(), Name: in.Name, Key: in.Key, Description: in.Description.Or(""), Metadata: in.Metadata.Or(nil)}
+	p := secret.SaveSecret{ID: api.NewID(), Name: in.Name, Key: in.Key, Description: in.Description.Or(""),
+		Metadata: in.Metadata.Or(nil)}
 	if p.Sealed, err = rc.SealSecret(of, p.ID, 1, in.Value.Value); err != nil {
 		return api.Response{}, err
 	}
@@ -245,7 +262,8 @@ func changeSecret(rc *api.Request, s secret.Secret, in patchSecret) (api.Respons
 		row.Status, row.DeletedAt = "deleted", core.TimeOf(rc.Now())
 		return api.OK(row), err
 	}
-	s, err := api.Do[secret.Secret](rc, secret.KindSecretUpdate, s.Company, secret.PatchSecret{ID: s.ID, Name: in.Name, Key: in.Key, Status: in.Status,
+	s, err := api.Do[secret.Secret](rc, secret.KindSecretUpdate, s.Company, secret.PatchSecret{ID: s.ID, Name: in.Name,
+		Key: in.Key, Status: in.Status,
 		Description: api.TextOf(in.Description), Metadata: api.RawOf(in.Metadata)})
 	return api.OK(showSecret(s)), err
 }
@@ -310,7 +328,8 @@ func readSecretUsage(rc *api.Request) (r api.Response, err error) {
 		if err != nil {
 			return err
 		}
-		list := slices.DeleteFunc(secret.SecretUsage(tx, s.Company), func(b secret.SecretBinding) bool { return b.Secret != s.ID })
+		list := slices.DeleteFunc(secret.SecretUsage(tx, s.Company),
+			func(b secret.SecretBinding) bool { return b.Secret != s.ID })
 		r = api.OK(secretUsage{s.ID, list})
 		return nil
 	})

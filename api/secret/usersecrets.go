@@ -69,22 +69,36 @@ type coverage struct {
 }
 
 func showDefinition(d secret.UserSecretDefinition) definitionRow {
-	return definitionRow{UserSecretDefinition: d, Provider: secret.LocalProvider, ManagedMode: "paperclip_managed", Metadata: api.RawJSON(nil)}
+	return definitionRow{UserSecretDefinition: d, Provider: secret.LocalProvider, ManagedMode: "paperclip_managed",
+		Metadata: api.RawJSON(nil)}
 }
 
 func UserSecretRoutes() []api.Route {
-	const tag, all, mine = "secrets", "/api/companies/{companyId}/user-secret-definitions", "/api/companies/{companyId}/me/user-secrets"
+	const tag, all, mine = "secrets", "/api/companies/{companyId}/user-secret-definitions",
+		"/api/companies/{companyId}/me/user-secrets"
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List the secrets that each user has a value for", Who: api.Board, Out: []definitionRow{}, Handle: listDefinitions},
-		{Method: "POST", Path: all, Tag: tag, Summary: "Define a secret that each user has a value for", Who: api.Board, In: newDefinition{}, Out: definitionRow{}, Status: 201, Handle: createDefinition},
-		{Method: "PATCH", Path: all + "/{definitionId}", Tag: tag, Summary: "Change such a definition", Who: api.Board, In: patchDefinition{}, Out: definitionRow{}, Handle: updateDefinition},
-		{Method: "DELETE", Path: all + "/{definitionId}", Tag: tag, Summary: "Delete a definition that nobody has a value for", Who: api.Board, Out: api.Okay{}, Handle: deleteDefinition},
-		{Method: "GET", Path: all + "/{definitionId}/coverage", Tag: tag, Summary: "Tell whether the user has a value for a definition", Who: api.Board, Out: coverage{}, Handle: readCoverage},
-		{Method: "GET", Path: mine, Tag: tag, Summary: "List the user's own secrets, without values", Who: api.Board, Out: []secretRow{}, Handle: listMySecrets},
-		{Method: "POST", Path: mine, Tag: tag, Summary: "Give the user's value for a definition", Who: api.Board, In: newUserSecret{}, Out: secretRow{}, Status: 201, Handle: createMySecret},
-		{Method: "PATCH", Path: mine + "/{secretId}", Tag: tag, Summary: "Change the user's value or its status", Who: api.Board, In: patchUserSecret{}, Out: secretRow{}, Handle: updateMySecret},
-		{Method: "DELETE", Path: mine + "/{secretId}", Tag: tag, Summary: "Delete the user's value", Who: api.Board, Out: api.Okay{}, Handle: deleteMySecret},
-		{Method: "POST", Path: mine + "/{secretId}/rotate", Tag: tag, Summary: "Give the user's secret a new value", Who: api.Board, In: rotateBody{}, Out: secretRow{}, Handle: rotateMySecret},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List the secrets that each user has a value for", Who: api.Board,
+			Out: []definitionRow{}, Handle: listDefinitions},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Define a secret that each user has a value for", Who: api.Board,
+			In: newDefinition{}, Out: definitionRow{}, Status: 201, Handle: createDefinition},
+		{Method: "PATCH", Path: all + "/{definitionId}", Tag: tag, Summary: "Change such a definition", Who: api.Board,
+			In: patchDefinition{}, Out: definitionRow{}, Handle: updateDefinition},
+		{Method: "DELETE", Path: all + "/{definitionId}", Tag: tag,
+			Summary: "Delete a definition that nobody has a value for", Who: api.Board, Out: api.Okay{},
+			Handle: deleteDefinition},
+		{Method: "GET", Path: all + "/{definitionId}/coverage", Tag: tag,
+			Summary: "Tell whether the user has a value for a definition", Who: api.Board, Out: coverage{},
+			Handle: readCoverage},
+		{Method: "GET", Path: mine, Tag: tag, Summary: "List the user's own secrets, without values", Who: api.Board,
+			Out: []secretRow{}, Handle: listMySecrets},
+		{Method: "POST", Path: mine, Tag: tag, Summary: "Give the user's value for a definition", Who: api.Board,
+			In: newUserSecret{}, Out: secretRow{}, Status: 201, Handle: createMySecret},
+		{Method: "PATCH", Path: mine + "/{secretId}", Tag: tag, Summary: "Change the user's value or its status",
+			Who: api.Board, In: patchUserSecret{}, Out: secretRow{}, Handle: updateMySecret},
+		{Method: "DELETE", Path: mine + "/{secretId}", Tag: tag, Summary: "Delete the user's value", Who: api.Board,
+			Out: api.Okay{}, Handle: deleteMySecret},
+		{Method: "POST", Path: mine + "/{secretId}/rotate", Tag: tag, Summary: "Give the user's secret a new value",
+			Who: api.Board, In: rotateBody{}, Out: secretRow{}, Handle: rotateMySecret},
 	}
 }
 
@@ -116,8 +130,9 @@ func createDefinition(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	d, err := api.Do[secret.UserSecretDefinition](rc, secret.KindUserSecretDefine, api.CompanyID(rc), secret.SaveUserSecretDefinition{ID: api.NewID(), Key: in.Key, Name: &in.Name,
-		Status: in.Status, Guidance: api.TextOf(in.Guidance)})
+	d, err := api.Do[secret.UserSecretDefinition](rc, secret.KindUserSecretDefine, api.CompanyID(rc),
+		secret.SaveUserSecretDefinition{ID: api.NewID(), Key: in.Key, Name: &in.Name,
+			Status: in.Status, Guidance: api.TextOf(in.Guidance)})
 	return api.OK(showDefinition(d)), err
 }
 
@@ -132,13 +147,15 @@ func updateDefinition(rc *api.Request) (api.Response, error) {
 	if in.Status != nil && *in.Status == "deleted" {
 		return deleteDefinition(rc)
 	}
-	d, err := api.Do[secret.UserSecretDefinition](rc, secret.KindUserSecretRedefine, api.CompanyID(rc), secret.SaveUserSecretDefinition{ID: strings.ToLower(rc.Path("definitionId")),
-		Name: in.Name, Status: in.Status, Guidance: api.TextOf(in.Guidance)})
+	d, err := api.Do[secret.UserSecretDefinition](rc, secret.KindUserSecretRedefine, api.CompanyID(rc),
+		secret.SaveUserSecretDefinition{ID: strings.ToLower(rc.Path("definitionId")),
+			Name: in.Name, Status: in.Status, Guidance: api.TextOf(in.Guidance)})
 	return api.OK(showDefinition(d)), err
 }
 
 func deleteDefinition(rc *api.Request) (api.Response, error) {
-	_, err := rc.Submit(secret.KindUserSecretUndefine, api.CompanyID(rc), secret.DropSecret{ID: strings.ToLower(rc.Path("definitionId"))})
+	_, err := rc.Submit(secret.KindUserSecretUndefine, api.CompanyID(rc),
+		secret.DropSecret{ID: strings.ToLower(rc.Path("definitionId"))})
 	return api.OK(api.Okay{OK: true}), err
 }
 

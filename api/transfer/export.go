@@ -62,8 +62,9 @@ func (in *partsWanted) or(def portable.Includes) portable.Includes {
 		}
 		return *p
 	}
-	return portable.Includes{Company: pick(in.Company, def.Company), Agents: pick(in.Agents, def.Agents), Projects: pick(in.Projects, def.Projects),
-		Issues: pick(in.Issues, def.Issues), Skills: pick(in.Skills, def.Skills)}
+	return portable.Includes{Company: pick(in.Company, def.Company), Agents: pick(in.Agents, def.Agents),
+		Projects: pick(in.Projects, def.Projects),
+		Issues:   pick(in.Issues, def.Issues), Skills: pick(in.Skills, def.Skills)}
 }
 
 // Exported is the answer to an export.
@@ -96,11 +97,15 @@ type exportCounts struct {
 }
 
 func ExportRoutes() []api.Route {
-	rows := []api.Route{{Method: "POST", Path: "/api/companies/{companyId}/exports/preview", Tag: "portability", Summary: "Show what an export of a company would hold",
-		Who: api.Board, In: exportBody{}, Out: exportPreview{}, Timeout: api.PackageTimeout, NoTool: true, Handle: previewExport}}
+	rows := []api.Route{{Method: "POST", Path: "/api/companies/{companyId}/exports/preview", Tag: "portability",
+		Summary: "Show what an export of a company would hold",
+		Who:     api.Board, In: exportBody{}, Out: exportPreview{}, Timeout: api.PackageTimeout, NoTool: true,
+		Handle: previewExport}}
 	for _, path := range []string{"/api/companies/{companyId}/export", "/api/companies/{companyId}/exports"} {
-		rows = append(rows, api.Route{Method: "POST", Path: path, Tag: "portability", Summary: "Export a company as a portable package", Who: api.Board,
-			In: exportBody{}, Out: Exported{}, Timeout: api.PackageTimeout, NoTool: true, Handle: func(rc *api.Request) (api.Response, error) {
+		rows = append(rows, api.Route{Method: "POST", Path: path, Tag: "portability",
+			Summary: "Export a company as a portable package", Who: api.Board,
+			In: exportBody{}, Out: Exported{}, Timeout: api.PackageTimeout, NoTool: true,
+			Handle: func(rc *api.Request) (api.Response, error) {
 				out, err := export(rc)
 				return api.OK(out), err
 			}})
@@ -113,7 +118,8 @@ func previewExport(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := exportPreview{Exported: out, Inventory: []inventoryFile{}, Counts: exportCounts{Files: len(out.Files), Agents: len(out.Manifest.Agents),
+	p := exportPreview{Exported: out, Inventory: []inventoryFile{}, Counts: exportCounts{Files: len(out.Files),
+		Agents: len(out.Manifest.Agents),
 		Skills: len(out.Manifest.Skills), Projects: len(out.Manifest.Projects), Issues: len(out.Manifest.Issues)}}
 	for _, name := range out.Files.Paths() {
 		p.Inventory = append(p.Inventory, inventoryFile{name, portable.KindOf(name)})
@@ -147,8 +153,10 @@ func export(rc *api.Request) (out Exported, err error) {
 	if err != nil {
 		return out, err
 	}
-	e := &exporter{body: body, at: core.TimeOf(rc.Now()), agents: map[string]string{}, projects: map[string]string{}, goals: map[string]string{}, spaces: map[string]string{},
-		labels: map[string]entity.Label{}, issues: map[string]string{}, lost: map[string][]string{}, paths: map[string]string{}, warnings: []string{}}
+	e := &exporter{body: body, at: core.TimeOf(rc.Now()), agents: map[string]string{}, projects: map[string]string{},
+		goals: map[string]string{}, spaces: map[string]string{},
+		labels: map[string]entity.Label{}, issues: map[string]string{}, lost: map[string][]string{},
+		paths: map[string]string{}, warnings: []string{}}
 	e.include = body.Include.or(portable.Includes{Company: true, Agents: true})
 	err = rc.View(func(tx *ledger.Tx) (err error) {
 		row, ok := entity.CompanyOf(tx, api.CompanyID(rc))
@@ -156,7 +164,8 @@ func export(rc *api.Request) (out Exported, err error) {
 			return api.NotFound("Company not found")
 		}
 		e.tx, e.of = tx, row
-		for _, gather := range []func() error{e.company, e.structure, e.allGoals, e.allAgents, e.allProjects, e.allIssues, e.allSkills, e.allRoutines, e.strategies, e.looseAssets} {
+		for _, gather := range []func() error{e.company, e.structure, e.allGoals, e.allAgents, e.allProjects, e.allIssues,
+			e.allSkills, e.allRoutines, e.strategies, e.looseAssets} {
 			if err := gather(); err != nil {
 				return err
 			}
@@ -167,7 +176,8 @@ func export(rc *api.Request) (out Exported, err error) {
 		return out, err
 	}
 	slices.SortStableFunc(e.m.EnvInputs, func(a, b portable.EnvInput) int {
-		return cmp.Or(later(a.Agent == nil, b.Agent == nil), later(a.Project == nil, b.Project == nil), cmp.Compare(Deref(a.Agent), Deref(b.Agent)),
+		return cmp.Or(later(a.Agent == nil, b.Agent == nil), later(a.Project == nil, b.Project == nil),
+			cmp.Compare(Deref(a.Agent), Deref(b.Agent)),
 			cmp.Compare(Deref(a.Project), Deref(b.Project)), cmp.Compare(Deref(a.Routine), Deref(b.Routine)))
 	})
 	blobs, err := e.blobs(rc)
@@ -186,8 +196,9 @@ func export(rc *api.Request) (out Exported, err error) {
 		files[portable.ChartFile] = portable.File{Data: chart, Binary: true, ContentType: "image/png"}
 	}
 	files = selected(files, body.SelectedFiles)
-	e.m.Includes = portable.Includes{Company: e.m.Company != nil, Agents: len(e.m.Agents) > 0, Projects: len(e.m.Projects) > 0,
-		Issues: len(e.m.Issues) > 0, Skills: len(e.m.Skills) > 0}
+	e.m.Includes = portable.Includes{Company: e.m.Company != nil, Agents: len(e.m.Agents) > 0,
+		Projects: len(e.m.Projects) > 0,
+		Issues:   len(e.m.Issues) > 0, Skills: len(e.m.Skills) > 0}
 	return Exported{portable.RootPath(e.of.Name), e.m, files, e.warnings, ".paperclip.yaml"}, nil
 }
 
@@ -253,10 +264,13 @@ func objectOf(raw json.RawMessage) (m map[string]any) {
 
 func (e *exporter) company() error {
 	e.m.Labels, e.m.Blobs, e.m.EmbeddedAssets = []portable.Label{}, []portable.Blob{}, []portable.Asset{}
-	e.m.Agents, e.m.Skills, e.m.Projects, e.m.Goals = []portable.Agent{}, []portable.Skill{}, []portable.Project{}, []portable.Goal{}
+	e.m.Agents, e.m.Skills, e.m.Projects, e.m.Goals = []portable.Agent{}, []portable.Skill{}, []portable.Project{},
+		[]portable.Goal{}
 	e.m.Teams, e.m.Issues, e.m.EnvInputs = []portable.Team{}, []portable.Issue{}, []portable.EnvInput{}
-	e.m.Company = &portable.Company{Path: "COMPANY.md", Name: e.of.Name, Description: api.Optional(e.of.Description), RequireHireApproval: e.of.RequireHireApproval,
-		BrandColor: api.Optional(e.of.BrandColor), NoStrategyGate: e.of.NoStrategyGate, AttachmentMaxBytes: e.of.AttachmentMaxBytes}
+	e.m.Company = &portable.Company{Path: "COMPANY.md", Name: e.of.Name, Description: api.Optional(e.of.Description),
+		RequireHireApproval: e.of.RequireHireApproval,
+		BrandColor:          api.Optional(e.of.BrandColor), NoStrategyGate: e.of.NoStrategyGate,
+		AttachmentMaxBytes: e.of.AttachmentMaxBytes}
 	if a, ok := file.AssetByID(e.tx, string(e.of.LogoAsset)); ok && a.Company == e.of.ID {
 		e.logo = &a
 	}
@@ -279,7 +293,8 @@ func (e *exporter) allGoals() error {
 		slug(e.goals, g.ID, g.Title, "goal")
 	}
 	for _, g := range all {
-		e.m.Goals = append(e.m.Goals, portable.Goal{Slug: e.goals[g.ID], Title: g.Title, Description: api.Optional(g.Description), Level: string(g.Level),
+		e.m.Goals = append(e.m.Goals, portable.Goal{Slug: e.goals[g.ID], Title: g.Title,
+			Description: api.Optional(g.Description), Level: string(g.Level),
 			Status: string(g.Status), Parent: known(e.goals, string(g.Parent))})
 	}
 	return nil
@@ -289,11 +304,13 @@ func (e *exporter) allAgents() error {
 	if !e.include.Agents {
 		return nil
 	}
-	all := entity.AgentsOf(e.tx, e.of.ID, e.include.Issues) // with issues also the terminated agents, because they have work
+	all := entity.AgentsOf(e.tx, e.of.ID,
+		e.include.Issues) // with issues also the terminated agents, because they have work
 	over := func(a entity.Agent) bool { return a.Status == entity.AgentTerminated }
 	slices.SortFunc(all, func(a, b entity.Agent) int {
 		keyA, keyB := core.URLKey(a.Name), core.URLKey(b.Name)
-		return cmp.Or(later(keyA == "", keyB == ""), cmp.Compare(keyA, keyB), later(over(a), over(b)), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(later(keyA == "", keyB == ""), cmp.Compare(keyA, keyB), later(over(a), over(b)),
+			cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, a := range all {
 		if s := slug(e.agents, a.ID, a.Name, "agent"); !wanted(e.body.Agents, s, a.ID) {
@@ -332,10 +349,14 @@ func later(a, b bool) int {
 
 func (e *exporter) agent(a entity.Agent, s string) portable.Agent {
 	limit, _ := money.AgentBudget(e.tx, e.of.ID, a.ID, e.at)
-	out := portable.Agent{Slug: s, Name: a.Name, Path: "agents/" + s + "/AGENTS.md", Skills: e.skillsOf(a.ID), Role: a.Role, Title: api.Optional(a.Title), Icon: api.Optional(a.Icon),
-		Capabilities: api.Optional(a.Capabilities), ReportsTo: known(e.agents, string(a.ReportsTo)), AdapterType: a.AdapterType,
-		Permissions:      map[string]bool{"canCreateAgents": a.Permissions.CreateAgents, "canCreateSkills": a.Permissions.CreateSkills},
-		PermissionGrants: []portable.PermissionGrant{}, BudgetCents: limit.Cents(), Metadata: objectOf(conceal.RedactConfig(a.Metadata))}
+	out := portable.Agent{Slug: s, Name: a.Name, Path: "agents/" + s + "/AGENTS.md", Skills: e.skillsOf(a.ID),
+		Role: a.Role, Title: api.Optional(a.Title), Icon: api.Optional(a.Icon),
+		Capabilities: api.Optional(a.Capabilities), ReportsTo: known(e.agents, string(a.ReportsTo)),
+		AdapterType: a.AdapterType,
+		Permissions: map[string]bool{"canCreateAgents": a.Permissions.CreateAgents,
+			"canCreateSkills": a.Permissions.CreateSkills},
+		PermissionGrants: []portable.PermissionGrant{}, BudgetCents: limit.Cents(),
+		Metadata: objectOf(conceal.RedactConfig(a.Metadata))}
 	if len(out.Metadata) == 0 {
 		out.Metadata = nil
 	}
@@ -399,7 +420,8 @@ func (e *exporter) instructions(a entity.Agent, out *portable.Agent) {
 
 // local are the keys of a configuration that are valid on one machine only, or that the
 // package has in another place.
-var local = []string{"env", "cwd", "instructionsFilePath", "instructionsRootPath", "instructionsEntryFile", "instructionsBundleMode", "agentsMdPath",
+var local = []string{"env", "cwd", "instructionsFilePath", "instructionsRootPath", "instructionsEntryFile",
+	"instructionsBundleMode", "agentsMdPath",
 	"paperclipSkillSync", "workspaceStrategy"}
 
 // scrub removes what is not exported: local paths and redacted values. A text with a
@@ -471,7 +493,8 @@ func (e *exporter) inputs(env any, what, slug string, of func(*portable.EnvInput
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		in := portable.EnvInput{Key: key, Kind: "plain", Requirement: "optional", Portability: "portable",
 			Description: "Provide " + key + " for " + what + " " + slug}
-		if ref, ok := m[key].(map[string]any); ok && (ref["type"] == "secret_ref" || ref["type"] == "user_secret_ref") || conceal.SecretName(key) {
+		if ref, ok := m[key].(map[string]any); ok && (ref["type"] == "secret_ref" || ref["type"] == "user_secret_ref") ||
+			conceal.SecretName(key) {
 			in.Kind = "secret"
 		}
 		of(&in)
@@ -496,12 +519,16 @@ func (e *exporter) labelNames(ids []string) []string {
 func (e *exporter) sidebar() {
 	e.m.Sidebar = &portable.Sidebar{Agents: []string{}, Projects: []string{}}
 	if o := e.body.SidebarOrder; o != nil {
-		e.m.Sidebar.Agents, e.m.Sidebar.Projects = append(e.m.Sidebar.Agents, o.Agents...), append(e.m.Sidebar.Projects, o.Projects...)
+		e.m.Sidebar.Agents, e.m.Sidebar.Projects = append(e.m.Sidebar.Agents, o.Agents...),
+			append(e.m.Sidebar.Projects, o.Projects...)
 		return
 	}
 	var walk func([]*people.OrgNode)
 	walk = func(level []*people.OrgNode) {
-		level = slices.SortedFunc(slices.Values(level), func(a, b *people.OrgNode) int { return cmp.Compare(e.agents[a.ID], e.agents[b.ID]) })
+		level = slices.SortedFunc(slices.Values(level), func(a, b *people.OrgNode) int {
+			return cmp.Compare(e.agents[a.ID],
+				e.agents[b.ID])
+		})
 		for _, n := range level {
 			if s, ok := e.agents[n.ID]; ok {
 				e.m.Sidebar.Agents = append(e.m.Sidebar.Agents, s)
@@ -547,8 +574,10 @@ func (e *exporter) allProjects() error {
 		if e.m.Sidebar != nil && e.body.SidebarOrder == nil {
 			e.m.Sidebar.Projects = append(e.m.Sidebar.Projects, s)
 		}
-		out := portable.Project{Slug: s, Name: p.Name, Path: "projects/" + s + "/PROJECT.md", Description: api.Optional(p.Description), Owner: known(e.agents, string(p.Lead)),
-			Lead: known(e.agents, string(p.Lead)), TargetDate: api.Optional(p.TargetDate), Color: api.Optional(p.Color), Icon: api.Optional(p.Icon), Status: string(p.Status),
+		out := portable.Project{Slug: s, Name: p.Name, Path: "projects/" + s + "/PROJECT.md",
+			Description: api.Optional(p.Description), Owner: known(e.agents, string(p.Lead)),
+			Lead: known(e.agents, string(p.Lead)), TargetDate: api.Optional(p.TargetDate), Color: api.Optional(p.Color),
+			Icon: api.Optional(p.Icon), Status: string(p.Status),
 			Archived: p.ArchivedAt != 0, Workspaces: []portable.Workspace{}, Goals: []string{}}
 		for _, id := range p.Goals {
 			if g := known(e.goals, id); g != nil {
@@ -566,8 +595,10 @@ func (e *exporter) allProjects() error {
 			key := slug(taken, w.ID, w.Name, "workspace")
 			e.spaces[w.ID] = key
 			url := conceal.RedactText(withoutUser(string(w.RepoURL)))
-			out.Workspaces = append(out.Workspaces, portable.Workspace{Key: key, Name: w.Name, SourceType: w.SourceType, RepoURL: &url, RepoRef: api.Optional(w.RepoRef),
-				DefaultRef: api.Optional(w.DefaultRef), Visibility: api.Optional(w.Visibility), SetupCommand: api.Optional(redactedText(w.SetupCommand)),
+			out.Workspaces = append(out.Workspaces, portable.Workspace{Key: key, Name: w.Name, SourceType: w.SourceType,
+				RepoURL: &url, RepoRef: api.Optional(w.RepoRef),
+				DefaultRef: api.Optional(w.DefaultRef), Visibility: api.Optional(w.Visibility),
+				SetupCommand:   api.Optional(redactedText(w.SetupCommand)),
 				CleanupCommand: api.Optional(redactedText(w.CleanupCommand)), Primary: w.Primary})
 		}
 		out.WorkspacePolicy = e.placing("The workspace policy of project "+s, p.WorkspacePolicy)
@@ -593,7 +624,8 @@ func withoutUser(url string) string {
 		return url
 	}
 	host, path, _ := strings.Cut(rest, "/")
-	if at := strings.LastIndexByte(host, '@'); at >= 0 && strings.ContainsRune(host[:at], ':') || at >= 0 && scheme != "ssh" {
+	if at := strings.LastIndexByte(host, '@'); at >= 0 && strings.ContainsRune(host[:at], ':') || at >= 0 &&
+		scheme != "ssh" {
 		host = host[at+1:]
 	}
 	return strings.TrimSuffix(scheme+"://"+host+"/"+path, "/")

@@ -44,11 +44,13 @@ func (e *exporter) looseAssets() error {
 			e.warn("More than %d assets belong to no issue; the others were left out.", api.MaxPackageAssets)
 			break
 		}
-		e.m.EmbeddedAssets = append(e.m.EmbeddedAssets, portable.Asset{ID: a.ID, SHA256: a.SHA256, ContentType: a.ContentType, ByteSize: a.Size, Filename: api.Optional(a.Filename), Namespace: space})
+		e.m.EmbeddedAssets = append(e.m.EmbeddedAssets, portable.Asset{ID: a.ID, SHA256: a.SHA256, ContentType: a.ContentType,
+			ByteSize: a.Size, Filename: api.Optional(a.Filename), Namespace: space})
 		e.carry(a)
 	}
 	slices.SortStableFunc(e.m.EmbeddedAssets, func(a, b portable.Asset) int {
-		return cmp.Or(cmp.Compare(a.SHA256, b.SHA256), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(Deref(a.Filename), Deref(b.Filename)))
+		return cmp.Or(cmp.Compare(a.SHA256, b.SHA256), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(Deref(a.Filename),
+			Deref(b.Filename)))
 	})
 	return nil
 }

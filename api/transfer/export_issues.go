@@ -27,14 +27,16 @@ func (e *exporter) allIssues() error {
 	}
 	var all []entity.Issue
 	for offset := 0; ; offset += entity.MaxIssueLimit {
-		page := inbox.ListIssues(e.tx, e.of.ID, inbox.IssueQuery{Sort: inbox.SortCreated, Limit: entity.MaxIssueLimit, Offset: offset})
+		page := inbox.ListIssues(e.tx, e.of.ID, inbox.IssueQuery{Sort: inbox.SortCreated, Limit: entity.MaxIssueLimit,
+			Offset: offset})
 		all = append(all, page...)
 		if len(page) < entity.MaxIssueLimit || len(all) > portable.MaxFiles {
 			break
 		}
 	}
 	if len(all) > portable.MaxFiles {
-		return ledger.Refuse(ledger.Unprocessable, nil, "The company has more than %d issues; name projects or issues to export", portable.MaxFiles)
+		return ledger.Refuse(ledger.Unprocessable, nil,
+			"The company has more than %d issues; name projects or issues to export", portable.MaxFiles)
 	}
 	slices.SortFunc(all, func(a, b entity.Issue) int { return cmp.Compare(a.Number, b.Number) })
 	all = slices.DeleteFunc(all, func(i entity.Issue) bool { return !e.asksFor(i) })
@@ -53,7 +55,8 @@ func (e *exporter) allIssues() error {
 		if len(some) > 4 {
 			some, more = some[:4], fmt.Sprintf(" and %d more", len(some)-4)
 		}
-		e.warn("Tasks %s%s reference workspace %s, but that workspace could not be exported portably.", strings.Join(some, ", "), more, id)
+		e.warn("Tasks %s%s reference workspace %s, but that workspace could not be exported portably.",
+			strings.Join(some, ", "), more, id)
 	}
 	return nil
 }
@@ -62,10 +65,12 @@ func (e *exporter) asksFor(i entity.Issue) bool {
 	switch {
 	case len(e.body.Issues) == 0 && len(e.body.ProjectIssues) == 0:
 		return len(e.body.Projects) == 0 || i.Project == "" || e.projects[i.Project] != ""
-	case slices.Contains(e.body.Issues, i.ID) || slices.ContainsFunc(e.body.Issues, func(s string) bool { return strings.EqualFold(s, i.Identifier) }):
+	case slices.Contains(e.body.Issues, i.ID) || slices.ContainsFunc(e.body.Issues,
+		func(s string) bool { return strings.EqualFold(s, i.Identifier) }):
 		return true
 	}
-	return i.Project != "" && (slices.Contains(e.body.ProjectIssues, i.Project) || slices.Contains(e.body.ProjectIssues, e.projects[i.Project]))
+	return i.Project != "" && (slices.Contains(e.body.ProjectIssues, i.Project) || slices.Contains(e.body.ProjectIssues,
+		e.projects[i.Project]))
 }
 
 func (e *exporter) issue(i entity.Issue) (portable.Issue, error) {
@@ -78,13 +83,20 @@ func (e *exporter) issue(i entity.Issue) (portable.Issue, error) {
 		s := t.String()
 		return &s
 	}
-	out := portable.Issue{Slug: s, Identifier: &i.Identifier, Title: i.Title, Path: "tasks/" + s + "/TASK.md", Project: known(e.projects, i.Project),
-		WorkspaceKey: known(e.spaces, i.Workspace), Assignee: known(e.agents, i.Assignee), Description: api.Optional(i.Description), Status: &status, Priority: &priority,
-		LabelIDs: []string{}, Labels: []string{}, BillingCode: api.Optional(i.BillingCode), WorkspaceSettings: e.placing("The workspace settings of task "+s, i.WorkspaceSettings),
-		AdapterOverrides: e.placing("The adapter settings of task "+s, i.AdapterOverrides), Comments: []portable.Comment{}, BlockedBy: []string{}, Documents: []portable.Document{},
-		WorkProducts: []portable.WorkProduct{}, Attachments: []portable.Attachment{}, Parent: known(e.issues, i.Parent), Goal: known(e.goals, i.Goal),
-		CreatedAt: times(i.CreatedAt), UpdatedAt: times(i.UpdatedAt), StartedAt: times(i.StartedAt), CompletedAt: times(i.CompletedAt), CancelledAt: times(i.CancelledAt)}
-	out.WorkMode, out.ReviewPolicy, out.WorkspacePref = api.Optional(i.WorkMode), api.Optional(i.ReviewPolicy), api.Optional(i.WorkspacePref)
+	out := portable.Issue{Slug: s, Identifier: &i.Identifier, Title: i.Title, Path: "tasks/" + s + "/TASK.md",
+		Project:      known(e.projects, i.Project),
+		WorkspaceKey: known(e.spaces, i.Workspace), Assignee: known(e.agents, i.Assignee),
+		Description: api.Optional(i.Description), Status: &status, Priority: &priority,
+		LabelIDs: []string{}, Labels: []string{}, BillingCode: api.Optional(i.BillingCode),
+		WorkspaceSettings: e.placing("The workspace settings of task "+s, i.WorkspaceSettings),
+		AdapterOverrides:  e.placing("The adapter settings of task "+s, i.AdapterOverrides), Comments: []portable.Comment{},
+		BlockedBy: []string{}, Documents: []portable.Document{},
+		WorkProducts: []portable.WorkProduct{}, Attachments: []portable.Attachment{}, Parent: known(e.issues, i.Parent),
+		Goal:      known(e.goals, i.Goal),
+		CreatedAt: times(i.CreatedAt), UpdatedAt: times(i.UpdatedAt), StartedAt: times(i.StartedAt),
+		CompletedAt: times(i.CompletedAt), CancelledAt: times(i.CancelledAt)}
+	out.WorkMode, out.ReviewPolicy, out.WorkspacePref = api.Optional(i.WorkMode), api.Optional(i.ReviewPolicy),
+		api.Optional(i.WorkspacePref)
 	e.watched(i, &out)
 	if i.Workspace != "" && out.WorkspaceKey == nil {
 		e.lost[i.Workspace] = append(e.lost[i.Workspace], s)
@@ -98,7 +110,8 @@ func (e *exporter) issue(i entity.Issue) (portable.Issue, error) {
 	slices.Sort(out.BlockedBy)
 	at := map[string]int{}
 	for after := ""; ; {
-		page, err := entity.CommentsOf(e.tx, i, entity.CommentQuery{Ascending: true, After: after, Limit: entity.MaxCommentLimit})
+		page, err := entity.CommentsOf(e.tx, i, entity.CommentQuery{Ascending: true, After: after,
+			Limit: entity.MaxCommentLimit})
 		if err != nil {
 			return out, err
 		}
@@ -107,7 +120,8 @@ func (e *exporter) issue(i entity.Issue) (portable.Issue, error) {
 				continue
 			}
 			at[cm.ID] = len(out.Comments)
-			out.Comments = append(out.Comments, portable.Comment{Body: cm.Body, AuthorType: cm.AuthorType, AuthorAgent: known(e.agents, string(cm.AuthorAgent)),
+			out.Comments = append(out.Comments, portable.Comment{Body: cm.Body, AuthorType: cm.AuthorType,
+				AuthorAgent:  known(e.agents, string(cm.AuthorAgent)),
 				Presentation: objectOf(cm.Presentation), Metadata: objectOf(cm.Metadata), CreatedAt: times(cm.CreatedAt)})
 		}
 		if len(page) < entity.MaxCommentLimit {
@@ -117,15 +131,19 @@ func (e *exporter) issue(i entity.Issue) (portable.Issue, error) {
 	for _, d := range paper.DocumentsOf(e.tx, i) {
 		text := d.Text(e.tx)
 		out.Documents = append(out.Documents, portable.Document{Key: d.Key, Title: string(d.Title), Format: d.Format,
-			Path: "tasks/" + s + "/documents/" + d.Key + ".md", Body: text, Remarks: e.remarks(d, text, "Document "+d.Key+" of task "+s)})
+			Path: "tasks/" + s + "/documents/" + d.Key + ".md", Body: text,
+			Remarks: e.remarks(d, text, "Document "+d.Key+" of task "+s)})
 	}
 	slices.SortFunc(out.Documents, func(a, b portable.Document) int { return cmp.Compare(a.Key, b.Key) })
 	for _, w := range file.ProductsOf(e.tx, i) {
-		out.WorkProducts = append(out.WorkProducts, portable.WorkProduct{Type: w.Type, Provider: w.Provider, ExternalID: api.Optional(w.External), Title: w.Title,
-			URL: api.Optional(w.URL), Status: w.Status, ReviewState: w.ReviewState, Primary: w.Primary, HealthStatus: w.Health, Summary: api.Optional(w.Summary), Metadata: objectOf(w.Metadata)})
+		out.WorkProducts = append(out.WorkProducts, portable.WorkProduct{Type: w.Type, Provider: w.Provider,
+			ExternalID: api.Optional(w.External), Title: w.Title,
+			URL: api.Optional(w.URL), Status: w.Status, ReviewState: w.ReviewState, Primary: w.Primary, HealthStatus: w.Health,
+			Summary: api.Optional(w.Summary), Metadata: objectOf(w.Metadata)})
 	}
 	for _, a := range file.AttachmentsOf(e.tx, i) {
-		file := portable.Attachment{ID: a.Attachment.ID, SHA256: a.Asset.SHA256, ContentType: a.Asset.ContentType, Filename: api.Optional(a.Asset.Filename), ByteSize: a.Asset.Size}
+		file := portable.Attachment{ID: a.Attachment.ID, SHA256: a.Asset.SHA256, ContentType: a.Asset.ContentType,
+			Filename: api.Optional(a.Asset.Filename), ByteSize: a.Asset.Size}
 		if n, ok := at[string(a.Attachment.Comment)]; ok {
 			file.CommentIndex = &n
 		}

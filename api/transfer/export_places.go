@@ -67,7 +67,8 @@ func (e *exporter) withoutPlaces(what string, v any) any {
 
 // elsewhere reports whether a path is outside a workspace.
 func elsewhere(path string) bool {
-	return strings.HasPrefix(path, "/") || strings.HasPrefix(path, "~") || strings.HasPrefix(path, `\\`) || len(path) > 1 && path[1] == ':' || strings.Contains(path, "..")
+	return strings.HasPrefix(path, "/") || strings.HasPrefix(path, "~") || strings.HasPrefix(path, `\\`) ||
+		len(path) > 1 && path[1] == ':' || strings.Contains(path, "..")
 }
 
 // placed translates such an object of a package for a project, or for an issue of one.

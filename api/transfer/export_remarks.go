@@ -23,7 +23,8 @@ func (e *exporter) remarks(d paper.Document, text, where string) (out []portable
 			gone++
 			continue
 		}
-		r := portable.Remark{Status: a.Status, Exact: a.Exact, Before: a.Before, After: a.After, Start: a.Start, End: a.End, MarkdownStart: a.MarkdownStart, MarkdownEnd: a.MarkdownEnd}
+		r := portable.Remark{Status: a.Status, Exact: a.Exact, Before: a.Before, After: a.After, Start: a.Start, End: a.End,
+			MarkdownStart: a.MarkdownStart, MarkdownEnd: a.MarkdownEnd}
 		for _, c := range a.Comments {
 			r.Said = append(r.Said, portable.Said{Body: c.Body, AuthorAgent: known(e.agents, string(c.AuthorAgent))})
 		}
@@ -67,7 +68,8 @@ func (im *importer) remarkSteps(kind, on, key, revision string, list []portable.
 			said := paper.Remark{ID: im.newID(), Body: c.Body}
 			var step *transfer.ImportStep
 			if n == 0 {
-				step = im.step(kind+".create", paper.AnnotateDocument{ID: thread, Issue: on, Key: key, Revision: revision, Number: 1, Exact: r.Exact, Before: r.Before, After: r.After,
+				step = im.step(kind+".create", paper.AnnotateDocument{ID: thread, Issue: on, Key: key, Revision: revision,
+					Number: 1, Exact: r.Exact, Before: r.Before, After: r.After,
 					Start: r.Start, End: r.End, MarkdownStart: r.MarkdownStart, MarkdownEnd: r.MarkdownEnd, Comment: said})
 			} else {
 				step = im.step(kind+".comment", paper.ChangeAnnotation{Issue: on, Key: key, Thread: thread, Comment: said})

@@ -30,9 +30,12 @@ func (e *exporter) allRoutines() error {
 		}
 		s := slug(e.issues, r.ID, r.Title, "routine")
 		status, priority := string(r.Status), string(r.Priority)
-		out := portable.Issue{Slug: s, Title: r.Title, Path: "tasks/" + s + "/TASK.md", Project: known(e.projects, string(r.Project)), Assignee: known(e.agents, string(r.Assignee)),
-			Goal: known(e.goals, string(r.Goal)), Description: api.Optional(r.Description), Recurring: true, Status: &status, Priority: &priority, LabelIDs: []string{}, Labels: e.labelNames(r.Labels), BillingCode: api.Optional(r.BillingCode),
-			Comments: []portable.Comment{}, BlockedBy: []string{}, Documents: []portable.Document{}, WorkProducts: []portable.WorkProduct{}, Attachments: []portable.Attachment{},
+		out := portable.Issue{Slug: s, Title: r.Title, Path: "tasks/" + s + "/TASK.md",
+			Project: known(e.projects, string(r.Project)), Assignee: known(e.agents, string(r.Assignee)),
+			Goal: known(e.goals, string(r.Goal)), Description: api.Optional(r.Description), Recurring: true, Status: &status,
+			Priority: &priority, LabelIDs: []string{}, Labels: e.labelNames(r.Labels), BillingCode: api.Optional(r.BillingCode),
+			Comments: []portable.Comment{}, BlockedBy: []string{}, Documents: []portable.Document{},
+			WorkProducts: []portable.WorkProduct{}, Attachments: []portable.Attachment{},
 			Routine: &portable.Routine{Variables: []portable.Variable{}, Triggers: []portable.Trigger{}}}
 		if r.Concurrency != routine.RoutineCoalesce {
 			out.Routine.Concurrency = &r.Concurrency
@@ -47,7 +50,8 @@ func (e *exporter) allRoutines() error {
 			out.Routine.GateScope = &r.GateScope
 		}
 		for _, v := range r.Variables {
-			pv := portable.Variable{Name: v.Name, Label: api.Optional(v.Label), Type: v.Type, Required: v.Required, Options: append([]string{}, v.Options...)}
+			pv := portable.Variable{Name: v.Name, Label: api.Optional(v.Label), Type: v.Type, Required: v.Required,
+				Options: append([]string{}, v.Options...)}
 			if len(v.Default) > 0 {
 				if err := json.Unmarshal(v.Default, &pv.Default); err != nil {
 					return err
@@ -56,11 +60,13 @@ func (e *exporter) allRoutines() error {
 			out.Routine.Variables = append(out.Routine.Variables, pv)
 		}
 		for _, t := range routine.TriggersOf(e.tx, r) {
-			out.Routine.Triggers = append(out.Routine.Triggers, portable.Trigger{Kind: t.Kind, Label: api.Optional(t.Label), Enabled: t.Enabled, Cron: api.Optional(t.Cron),
+			out.Routine.Triggers = append(out.Routine.Triggers, portable.Trigger{Kind: t.Kind, Label: api.Optional(t.Label),
+				Enabled: t.Enabled, Cron: api.Optional(t.Cron),
 				Timezone: api.Optional(t.Zone), SigningMode: api.Optional(t.Signing), ReplayWindow: t.ReplayWindow})
 		}
 		slices.SortStableFunc(out.Routine.Triggers, func(a, b portable.Trigger) int {
-			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(Deref(a.Cron), Deref(b.Cron)), cmp.Compare(Deref(a.Label), Deref(b.Label)))
+			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(Deref(a.Cron), Deref(b.Cron)),
+				cmp.Compare(Deref(a.Label), Deref(b.Label)))
 		})
 		out.Folder = known(e.paths, string(r.Folder))
 		out.Routine.Remarks = e.remarks(paper.DescriptionOf(r.Described()), string(r.Description), "Routine "+s)
@@ -81,7 +87,8 @@ func (im *importer) routineSteps(rc *api.Request) error {
 		if Deref(i.Status) == string(routine.RoutineArchived) {
 			rests = routine.RoutineArchived
 		}
-		s := routine.SaveRoutine{ID: id, Title: &i.Title, Description: i.Description, Status: &rests, BillingCode: i.BillingCode}
+		s := routine.SaveRoutine{ID: id, Title: &i.Title, Description: i.Description, Status: &rests,
+			BillingCode: i.BillingCode}
 		var err error
 		if s.Env, err = rawObject(im.env(func(e portable.EnvInput) bool { return Deref(e.Routine) == i.Slug })); err != nil {
 			return err
@@ -109,7 +116,8 @@ func (im *importer) routineSteps(rc *api.Request) error {
 			s.Concurrency, s.CatchUp, s.Gate, s.GateScope, triggers = r.Concurrency, r.CatchUp, r.Gate, r.GateScope, r.Triggers
 			list := []routine.RoutineVariable{}
 			for _, v := range r.Variables {
-				row := routine.RoutineVariable{Name: v.Name, Type: v.Type, Label: core.NullText(Deref(v.Label)), Options: v.Options, Required: v.Required}
+				row := routine.RoutineVariable{Name: v.Name, Type: v.Type, Label: core.NullText(Deref(v.Label)), Options: v.Options,
+					Required: v.Required}
 				if v.Default != nil {
 					b, err := json.Marshal(v.Default)
 					if err != nil {
@@ -126,7 +134,8 @@ func (im *importer) routineSteps(rc *api.Request) error {
 			im.remarkSteps("routine_annotation", id, "description", company.DocumentOfRoutine(id, 1), i.Routine.Remarks)
 		}
 		for _, t := range triggers {
-			p := routine.SaveTrigger{ID: im.newID(), Routine: id, Kind: t.Kind, Label: t.Label, Enabled: &t.Enabled, Cron: t.Cron, Zone: t.Timezone, Signing: t.SigningMode, ReplayWindow: t.ReplayWindow}
+			p := routine.SaveTrigger{ID: im.newID(), Routine: id, Kind: t.Kind, Label: t.Label, Enabled: &t.Enabled,
+				Cron: t.Cron, Zone: t.Timezone, Signing: t.SigningMode, ReplayWindow: t.ReplayWindow}
 			var err error
 			switch t.Kind {
 			case routine.TriggerSchedule:
@@ -140,7 +149,8 @@ func (im *importer) routineSteps(rc *api.Request) error {
 			}
 			im.step(routine.KindRoutineTriggerCreate, p)
 		}
-		im.done.Routines = append(im.done.Routines, importedRoutine{Slug: i.Slug, ID: &id, Action: "created", Title: i.Title, Status: string(rests)})
+		im.done.Routines = append(im.done.Routines, importedRoutine{Slug: i.Slug, ID: &id, Action: "created", Title: i.Title,
+			Status: string(rests)})
 	}
 	return nil
 }

@@ -34,8 +34,10 @@ func (e *exporter) allSkills() error {
 		if !wanted(e.body.Skills, s.Slug, s.ID, s.Key()) {
 			continue
 		}
-		out := portable.Skill{Key: "company/" + s.Slug, Slug: s.Slug, Name: s.Name, Path: "skills/" + s.Slug + "/" + skill.SkillFile, Description: api.Optional(s.Description),
-			SourceType: "local_path", Metadata: map[string]any{"sourceKind": "local_path"}, Compatibility: "compatible", Inventory: []portable.SkillFile{}, Files: map[string]string{}}
+		out := portable.Skill{Key: "company/" + s.Slug, Slug: s.Slug, Name: s.Name, Path: "skills/" + s.Slug + "/" +
+			skill.SkillFile, Description: api.Optional(s.Description),
+			SourceType: "local_path", Metadata: map[string]any{"sourceKind": "local_path"}, Compatibility: "compatible",
+			Inventory: []portable.SkillFile{}, Files: map[string]string{}}
 		for _, f := range s.Files {
 			text, _ := skill.SkillText(e.tx, s, f.Path)
 			out.Files[f.Path] = text
@@ -105,10 +107,12 @@ func (im *importer) skillSteps(rc *api.Request) error {
 		id, text := im.newID(), s.Files[skill.SkillFile]
 		row.ID = &id
 		im.done.Skills = append(im.done.Skills, row)
-		im.step(skill.KindSkillCreate, skill.SaveSkill{ID: id, Version: im.newID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text})
+		im.step(skill.KindSkillCreate, skill.SaveSkill{ID: id, Version: im.newID(), Slug: &slug, Name: &name,
+			Description: &description, Markdown: &text})
 		for _, f := range s.Inventory {
 			if f.Path != skill.SkillFile {
-				im.step(skill.KindSkillFile, skill.SaveSkillFile{Skill: id, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
+				im.step(skill.KindSkillFile, skill.SaveSkillFile{Skill: id, Path: f.Path, Content: s.Files[f.Path],
+					Version: im.newID()})
 			}
 		}
 		im.skills[s.Slug] = id
@@ -140,7 +144,8 @@ func (im *importer) skillSteps(rc *api.Request) error {
 // replaceSkill replaces the files of a company's skill by those of the package.
 func (im *importer) replaceSkill(old skill.Skill, s portable.Skill) {
 	for _, f := range s.Inventory {
-		im.step(skill.KindSkillFile, skill.SaveSkillFile{Skill: old.ID, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
+		im.step(skill.KindSkillFile, skill.SaveSkillFile{Skill: old.ID, Path: f.Path, Content: s.Files[f.Path],
+			Version: im.newID()})
 	}
 	for _, f := range old.Files {
 		if _, ok := s.Files[f.Path]; !ok && f.Path != skill.SkillFile {

@@ -27,7 +27,8 @@ func (e *exporter) structure() error {
 	}
 	e.m.Structure = portable.Structure{Budgets: e.budgets(entity.ScopeCompany, string(e.of.ID)), Folders: e.folders()}
 	for _, d := range secret.UserSecretDefinitionsOf(e.tx, e.of.ID) {
-		e.m.UserSecrets = append(e.m.UserSecrets, portable.UserSecret{Key: d.Key, Name: d.Name, State: d.Status, Guidance: api.Optional(d.Guidance)})
+		e.m.UserSecrets = append(e.m.UserSecrets, portable.UserSecret{Key: d.Key, Name: d.Name, State: d.Status,
+			Guidance: api.Optional(d.Guidance)})
 	}
 	slices.SortFunc(e.m.UserSecrets, func(a, b portable.UserSecret) int { return cmp.Compare(a.Key, b.Key) })
 	return nil
@@ -37,7 +38,8 @@ func (e *exporter) structure() error {
 // the agent.
 func (e *exporter) budgets(kind entity.ScopeType, id string) (out []portable.Budget) {
 	for _, p := range money.BudgetOf(e.tx, e.of.ID, kind, id, e.at).Policies {
-		b := portable.Budget{Window: string(p.Window), Cents: p.Amount.Cents(), Warn: p.WarnPercent, Stop: p.HardStop, Notify: p.Notify, Active: p.Active}
+		b := portable.Budget{Window: string(p.Window), Cents: p.Amount.Cents(), Warn: p.WarnPercent, Stop: p.HardStop,
+			Notify: p.Notify, Active: p.Active}
 		usual := b.Warn == money.DefaultWarnPercent && b.Stop && b.Notify && b.Active
 		if usual && (b.Cents == 0 || kind == entity.ScopeAgent && p.Window == money.WindowMonth) {
 			continue
@@ -53,10 +55,12 @@ func (e *exporter) folders() (out []portable.Folder) {
 	all := routine.FoldersOf(e.tx, e.of.ID, "")
 	for _, f := range all {
 		e.paths[f.ID] = folderPath(all, f)
-		out = append(out, portable.Folder{Kind: f.Kind, Path: e.paths[f.ID], Name: f.Name, Color: api.Optional(f.Color), Position: f.Position})
+		out = append(out, portable.Folder{Kind: f.Kind, Path: e.paths[f.ID], Name: f.Name, Color: api.Optional(f.Color),
+			Position: f.Position})
 	}
 	slices.SortFunc(out, func(a, b portable.Folder) int {
-		return cmp.Or(cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/")), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/")), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Path, b.Path))
 	})
 	return out
 }
@@ -81,13 +85,15 @@ func (e *exporter) strategies() error {
 	if !e.include.Issues {
 		return nil
 	}
-	q := money.ApprovalQuery{Types: []money.ApprovalType{money.ApprovalStrategy}, Statuses: []money.ApprovalStatus{money.ApprovalApproved}, Limit: api.MaxPackageStrategies}
+	q := money.ApprovalQuery{Types: []money.ApprovalType{money.ApprovalStrategy},
+		Statuses: []money.ApprovalStatus{money.ApprovalApproved}, Limit: api.MaxPackageStrategies}
 	all := money.ApprovalsOf(e.tx, e.of.ID, q)
 	if len(all) == api.MaxPackageStrategies {
 		e.warn("Of the approved strategies the newest %d travel.", api.MaxPackageStrategies)
 	}
 	for _, a := range slices.Backward(all) {
-		s := portable.Strategy{Agent: known(e.agents, string(a.RequestedByAgent)), Payload: e.scrub("The strategy", objectOf(conceal.RedactConfig(a.Payload))),
+		s := portable.Strategy{Agent: known(e.agents, string(a.RequestedByAgent)), Payload: e.scrub("The strategy",
+			objectOf(conceal.RedactConfig(a.Payload))),
 			Note: api.Optional(redactedText(a.DecisionNote)), Tasks: []string{}}
 		for i := range money.IssuesOfApproval(e.tx, e.of.ID, a.ID) {
 			if t := known(e.issues, i.ID); t != nil {
@@ -174,7 +180,8 @@ func (e *exporter) tests(s skill.Skill) (out []portable.SkillTest) {
 	}
 	for _, t := range slices.Backward(skill.SkillTestsOf(e.tx, s)) {
 		shown := api.ShowSkillTest(e.tx, t)
-		row := portable.SkillTest{Input: known(names, string(t.Input)), Content: t.Content, Agent: known(e.agents, t.Agent), Task: known(e.issues, t.Issue), Status: shown.Status}
+		row := portable.SkillTest{Input: known(names, string(t.Input)), Content: t.Content, Agent: known(e.agents, t.Agent),
+			Task: known(e.issues, t.Issue), Status: shown.Status}
 		if row.Task == nil {
 			if row.Status == "queued" || row.Status == "running" {
 				e.warn("Skill %s: a test that goes on was left out.", s.Slug)

@@ -158,16 +158,24 @@ type importedRoutine struct {
 }
 
 func ImportRoutes() []api.Route {
-	row := func(path, summary string, out any, handle func(*api.Request) (api.Response, error), query ...api.Param) api.Route {
-		return api.Route{Method: "POST", Path: path, Tag: "portability", Summary: summary, Who: api.Board, In: importBody{}, Out: out, Also: []int{202}, MaxBody: api.MaxPackage, Timeout: api.PackageTimeout, NoTool: true, Query: query, Handle: handle}
+	row := func(path, summary string, out any, handle func(*api.Request) (api.Response, error),
+		query ...api.Param) api.Route {
+		return api.Route{Method: "POST", Path: path, Tag: "portability", Summary: summary, Who: api.Board, In: importBody{},
+			Out: out, Also: []int{202}, MaxBody: api.MaxPackage, Timeout: api.PackageTimeout, NoTool: true, Query: query,
+			Handle: handle}
 	}
-	meta := api.Param{Name: "meta", Doc: "what to do with a package that is the body itself, a .zip: the other members of a JSON body, as JSON"}
+	meta := api.Param{Name: "meta",
+		Doc: "what to do with a package that is the body itself, a .zip: the other members of a JSON body, as JSON"}
 	async := api.Param{Name: "async", Doc: "1: the answer (202) names a job that goes on"}
 	return []api.Route{
-		row("/api/companies/import/preview", "Show what an import of a package would do", ImportPreview{}, previewImport, meta),
-		row("/api/companies/import", "Import a package, all of it or nothing", api.Either{Imported{}, JobAccepted{}}, applyImport, async, meta),
-		row("/api/companies/{companyId}/imports/preview", "Show what an import into a company would do", ImportPreview{}, previewImport, meta),
-		row("/api/companies/{companyId}/imports/apply", "Import a package into a company, all of it or nothing", api.Either{Imported{}, JobAccepted{}}, applyImport, async, meta),
+		row("/api/companies/import/preview", "Show what an import of a package would do", ImportPreview{},
+			previewImport, meta),
+		row("/api/companies/import", "Import a package, all of it or nothing", api.Either{Imported{}, JobAccepted{}},
+			applyImport, async, meta),
+		row("/api/companies/{companyId}/imports/preview", "Show what an import into a company would do", ImportPreview{},
+			previewImport, meta),
+		row("/api/companies/{companyId}/imports/apply", "Import a package into a company, all of it or nothing",
+			api.Either{Imported{}, JobAccepted{}}, applyImport, async, meta),
 	}
 }
 
@@ -176,7 +184,8 @@ func previewImport(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := ImportPreview{Include: im.include, Collision: im.collision, SelectedSlugs: []string{}, Plan: im.plan, Manifest: im.m, Files: im.files,
+	p := ImportPreview{Include: im.include, Collision: im.collision, SelectedSlugs: []string{}, Plan: im.plan,
+		Manifest: im.m, Files: im.files,
 		EnvInputs: im.m.EnvInputs, ToFillIn: im.toFillIn(), Warnings: im.warnings, Errors: []string{}}
 	for _, a := range im.m.Agents {
 		p.SelectedSlugs = append(p.SelectedSlugs, a.Slug)
@@ -243,7 +252,8 @@ func (im *importer) carryOut(rc *api.Request) (*Imported, error) {
 	if err := transfer.ImportFits(max(len(im.list), 1)); err != nil {
 		return nil, err
 	}
-	details, err := json.Marshal(map[string]any{"agents": len(im.m.Agents), "projects": len(im.m.Projects), "issues": len(im.m.Issues), "collisionStrategy": im.collision})
+	details, err := json.Marshal(map[string]any{"agents": len(im.m.Agents), "projects": len(im.m.Projects),
+		"issues": len(im.m.Issues), "collisionStrategy": im.collision})
 	if err != nil {
 		return nil, err
 	}
@@ -334,8 +344,11 @@ func planImport(rc *api.Request, body importBody, files portable.Files) (*import
 	if id := api.CompanyID(rc); id != "" {
 		body.Target.Mode, body.Target.CompanyID = "existing_company", id
 	}
-	im := &importer{body: body, files: files, newID: rc.Ids(), collision: cmp.Or(body.Collision, "rename"), warnings: []string{}, agents: map[string]string{}, past: map[string]string{}, projects: map[string]string{},
-		goals: map[string]string{}, labels: map[string]string{}, issues: map[string]string{}, finished: map[string]bool{}, spaces: map[string]string{}, folders: map[string]string{}, skills: map[string]string{}, skillInputs: map[string]string{}, managers: map[string]*string{},
+	im := &importer{body: body, files: files, newID: rc.Ids(), collision: cmp.Or(body.Collision, "rename"),
+		warnings: []string{}, agents: map[string]string{}, past: map[string]string{}, projects: map[string]string{},
+		goals: map[string]string{}, labels: map[string]string{}, issues: map[string]string{}, finished: map[string]bool{},
+		spaces: map[string]string{}, folders: map[string]string{}, skills: map[string]string{},
+		skillInputs: map[string]string{}, managers: map[string]*string{},
 		created: body.Target.Mode == "new_company"}
 	if err := im.load(rc); err != nil {
 		return nil, err
@@ -399,7 +412,8 @@ func (im *importer) load(rc *api.Request) error {
 	err := json.Unmarshal(im.body.Source.Files, &im.files)
 	im.body.Source.Files = nil
 	if err != nil {
-		return api.Invalid("source.files: a file is its text, or has encoding, data and contentType: %s", api.Cut(err.Error(), 200))
+		return api.Invalid("source.files: a file is its text, or has encoding, data and contentType: %s",
+			api.Cut(err.Error(), 200))
 	}
 	return nil
 }
@@ -419,7 +433,8 @@ func (im *importer) checkTexts() error {
 		return nil
 	}
 	for _, i := range im.m.Issues {
-		if err := cmp.Or(long("Task", i.Slug, "name", len(i.Title), entity.MaxTitle), long("Task", i.Slug, "text", len(Deref(i.Description)), entity.MaxText),
+		if err := cmp.Or(long("Task", i.Slug, "name", len(i.Title), entity.MaxTitle),
+			long("Task", i.Slug, "text", len(Deref(i.Description)), entity.MaxText),
 			long("Task", i.Slug, "billing code", len(Deref(i.BillingCode)), 200)); err != nil {
 			return err
 		}
@@ -488,10 +503,12 @@ func (im *importer) choose() error {
 	}
 	im.m.Includes = im.include
 	there := func(slug *string) bool {
-		return slug == nil || slices.ContainsFunc(im.m.Agents, func(a portable.Agent) bool { return a.Slug == *slug }) || slices.ContainsFunc(im.m.Projects, func(p portable.Project) bool { return p.Slug == *slug })
+		return slug == nil || slices.ContainsFunc(im.m.Agents, func(a portable.Agent) bool { return a.Slug == *slug }) ||
+			slices.ContainsFunc(im.m.Projects, func(p portable.Project) bool { return p.Slug == *slug })
 	}
 	im.m.EnvInputs = slices.DeleteFunc(im.m.EnvInputs, func(e portable.EnvInput) bool {
-		return !there(e.Agent) || !there(e.Project) || e.Routine != nil && !slices.ContainsFunc(im.m.Issues, func(i portable.Issue) bool { return i.Recurring && i.Slug == *e.Routine })
+		return !there(e.Agent) || !there(e.Project) || e.Routine != nil && !slices.ContainsFunc(im.m.Issues,
+			func(i portable.Issue) bool { return i.Recurring && i.Slug == *e.Routine })
 	})
 	return nil
 }
@@ -514,7 +531,8 @@ func (im *importer) against(tx *ledger.Tx) error {
 		}
 		im.company = row
 		agents, projects = entity.AgentsOf(tx, row.ID, true), entity.ProjectsOf(tx, row.ID)
-		gone = slices.DeleteFunc(slices.Clone(agents), func(a entity.Agent) bool { return a.Status != entity.AgentTerminated })
+		gone = slices.DeleteFunc(slices.Clone(agents),
+			func(a entity.Agent) bool { return a.Status != entity.AgentTerminated })
 		agents = slices.DeleteFunc(agents, func(a entity.Agent) bool { return a.Status == entity.AgentTerminated })
 		for _, l := range entity.LabelsOf(tx, row.ID) {
 			im.labels[l.Name] = l.ID

@@ -51,7 +51,8 @@ func (im *importer) structureSteps(rc *api.Request) error {
 			}
 		}
 		slug := path.Base(f.Path)
-		s := routine.SaveFolder{ID: im.newID(), New: true, Kind: f.Kind, Name: &f.Name, Slug: &slug, Color: f.Color, Position: &f.Position}
+		s := routine.SaveFolder{ID: im.newID(), New: true, Kind: f.Kind, Name: &f.Name, Slug: &slug, Color: f.Color,
+			Position: &f.Position}
 		if parent != "" {
 			s.Parent = &parent
 		}
@@ -62,7 +63,8 @@ func (im *importer) structureSteps(rc *api.Request) error {
 		if slices.ContainsFunc(defined, func(o secret.UserSecretDefinition) bool { return o.Key == d.Key }) {
 			continue
 		}
-		im.step(secret.KindUserSecretDefine, secret.SaveUserSecretDefinition{ID: im.newID(), Key: d.Key, Name: &d.Name, Status: &d.State, Guidance: d.Guidance})
+		im.step(secret.KindUserSecretDefine, secret.SaveUserSecretDefinition{ID: im.newID(), Key: d.Key, Name: &d.Name,
+			Status: &d.State, Guidance: d.Guidance})
 	}
 	return nil
 }
@@ -70,11 +72,13 @@ func (im *importer) structureSteps(rc *api.Request) error {
 // budgetSteps set the budgets of a scope.
 func (im *importer) budgetSteps(kind entity.ScopeType, id string, list []portable.Budget) {
 	for _, b := range list {
-		if !slices.Contains(money.WindowKinds, money.WindowKind(b.Window)) || b.Cents < 0 || b.Cents > api.MaxPackageCents || b.Warn < 1 || b.Warn > 99 {
+		if !slices.Contains(money.WindowKinds, money.WindowKind(b.Window)) || b.Cents < 0 || b.Cents > api.MaxPackageCents ||
+			b.Warn < 1 || b.Warn > 99 {
 			im.warn("A limit of %s for %d cents is none that can be set, and was left out.", api.Cut(b.Window, 40), b.Cents)
 			continue
 		}
-		im.step(money.KindBudgetSet, money.SetBudget{Type: kind, Scope: id, Window: money.WindowKind(b.Window), Amount: core.Money(b.Cents) * core.Cent,
+		im.step(money.KindBudgetSet, money.SetBudget{Type: kind, Scope: id, Window: money.WindowKind(b.Window),
+			Amount:      core.Money(b.Cents) * core.Cent,
 			WarnPercent: &b.Warn, HardStop: &b.Stop, Notify: &b.Notify, Active: &b.Active})
 	}
 }
@@ -190,7 +194,8 @@ func (im *importer) kind(i portable.Issue, s *company.CreateIssue) {
 func (im *importer) watchdogSteps() {
 	for _, i := range im.m.Issues {
 		if w := i.Watchdog; w != nil && im.issues[i.Slug] != "" && im.agents[w.Agent] != "" {
-			im.step(care.KindWatchdogSet, care.SetWatchdog{ID: im.newID(), Issue: im.issues[i.Slug], Agent: im.agents[w.Agent], Instructions: w.Instructions})
+			im.step(care.KindWatchdogSet, care.SetWatchdog{ID: im.newID(), Issue: im.issues[i.Slug], Agent: im.agents[w.Agent],
+				Instructions: w.Instructions})
 		}
 	}
 }
@@ -203,7 +208,8 @@ func (im *importer) testSteps() {
 			continue
 		}
 		for _, t := range s.Tests {
-			p := skill.KeepSkillTest{ID: im.newID(), Skill: theSkill, Input: im.skillInputs[s.Slug+"/"+Deref(t.Input)], Content: t.Content, Status: t.Status, Output: Deref(t.Output)}
+			p := skill.KeepSkillTest{ID: im.newID(), Skill: theSkill, Input: im.skillInputs[s.Slug+"/"+Deref(t.Input)],
+				Content: t.Content, Status: t.Status, Output: Deref(t.Output)}
 			if t.Agent != nil {
 				p.Agent = im.agents[*t.Agent]
 			}

@@ -18,7 +18,8 @@ import (
 // not done.
 func (im *importer) status(i portable.Issue) entity.IssueStatus {
 	switch s := entity.IssueStatus(Deref(i.Status)); {
-	case s == entity.IssueInProgress, s == entity.IssueBlocked && !slices.ContainsFunc(i.BlockedBy, func(b string) bool { return !im.finished[b] }):
+	case s == entity.IssueInProgress, s == entity.IssueBlocked && !slices.ContainsFunc(i.BlockedBy,
+		func(b string) bool { return !im.finished[b] }):
 		return entity.IssueTodo
 	case slices.Contains(entity.IssueStatuses, s):
 		return s
@@ -91,7 +92,8 @@ func (im *importer) breakCircles(left []portable.Issue) {
 // inOrder calls do for the issues after those that they wait for, and otherwise by
 // number. When all remaining issues wait for each other, it calls free for the first and
 // continues with it.
-func inOrder(left []portable.Issue, waitsFor func(portable.Issue) []string, do func(n int) error, free func(n int)) error {
+func inOrder(left []portable.Issue, waitsFor func(portable.Issue) []string, do func(n int) error,
+	free func(n int)) error {
 	waits, missing := map[string][]int{}, make([]int, len(left)) // who waits for a slug, and how many each waits for
 	var ready, stuck []int                                       // both in order
 	for n, i := range left {
@@ -136,7 +138,8 @@ func inOrder(left []portable.Issue, waitsFor func(portable.Issue) []string, do f
 func (im *importer) issue(rc *api.Request, i portable.Issue) (err error) {
 	id := im.newID()
 	im.issues[i.Slug] = id
-	s := company.CreateIssue{ID: id, Title: i.Title, Description: Deref(i.Description), Status: im.status(i), Priority: entity.Priority(Deref(i.Priority)),
+	s := company.CreateIssue{ID: id, Title: i.Title, Description: Deref(i.Description), Status: im.status(i),
+		Priority:    entity.Priority(Deref(i.Priority)),
 		BillingCode: Deref(i.BillingCode), AllowDuplicate: true}
 	if !slices.Contains(entity.Priorities, s.Priority) {
 		s.Priority = entity.PriorityMedium
@@ -195,7 +198,8 @@ func (im *importer) issue(rc *api.Request, i portable.Issue) (err error) {
 		comments = append(comments, p.ID)
 	}
 	for _, d := range i.Documents {
-		p := paper.SaveDocument{Issue: id, Key: strings.ToLower(d.Key), ID: im.newID(), Revision: im.newID(), Format: d.Format, Body: d.Body}
+		p := paper.SaveDocument{Issue: id, Key: strings.ToLower(d.Key), ID: im.newID(), Revision: im.newID(),
+			Format: d.Format, Body: d.Body}
 		if d.Title != "" {
 			p.Title = &d.Title
 		}
@@ -212,7 +216,8 @@ func (im *importer) issue(rc *api.Request, i portable.Issue) (err error) {
 // imported.
 func (im *importer) products(i portable.Issue, issue string) (err error) {
 	for _, w := range slices.Backward(i.WorkProducts) { // the newest is listed first
-		p := file.SaveProduct{ID: im.newID(), Issue: issue, Type: &w.Type, Provider: &w.Provider, External: w.ExternalID, Title: &w.Title, URL: w.URL, Status: &w.Status,
+		p := file.SaveProduct{ID: im.newID(), Issue: issue, Type: &w.Type, Provider: &w.Provider, External: w.ExternalID,
+			Title: &w.Title, URL: w.URL, Status: &w.Status,
 			ReviewState: &w.ReviewState, Primary: &w.Primary, Health: &w.HealthStatus, Summary: w.Summary}
 		if p.Metadata, err = rawObject(w.Metadata); err != nil {
 			return err

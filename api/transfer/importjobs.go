@@ -120,7 +120,8 @@ func importAsJob(rc *api.Request) (api.Response, error) {
 	raw, _ := rc.RawBody()
 	fmt.Fprintf(signature, "%q", rc.HTTP.URL.RequestURI())
 	signature.Write(raw)
-	_, err = rc.Submit(transfer.KindImportJobBegin, "", transfer.BeginImportJob{ID: id, Node: string(s.Cfg.NodeID), Signature: hex.EncodeToString(signature.Sum(nil))})
+	_, err = rc.Submit(transfer.KindImportJobBegin, "", transfer.BeginImportJob{ID: id, Node: string(s.Cfg.NodeID),
+		Signature: hex.EncodeToString(signature.Sum(nil))})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
 		var at struct {
 			Job string `json:"jobId"`
@@ -203,7 +204,8 @@ func carryOut(rc *api.Request, id string, body importBody, files portable.Files)
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(rc.Context()), importJobLast)
 	defer cancel()
-	if _, err := detached(rc, last).Submit(transfer.KindImportJobFail, "", transfer.FailImportJob{ID: id, Error: why}); err != nil {
+	if _, err := detached(rc, last).Submit(transfer.KindImportJobFail, "", transfer.FailImportJob{ID: id,
+		Error: why}); err != nil {
 		rc.Server.Log.Warn("end of an import job", "job", id, "error", err)
 	}
 }
@@ -226,7 +228,8 @@ func tell(rc *api.Request, id string) {
 			return
 		case <-tick.C:
 			at := rc.Pace.Now()
-			if _, err := rc.Submit(transfer.KindImportJobProgress, "", transfer.TellImportJob{ID: id, Phase: at.Phase, Done: at.Done, Total: at.Total}); err != nil {
+			if _, err := rc.Submit(transfer.KindImportJobProgress, "", transfer.TellImportJob{ID: id, Phase: at.Phase,
+				Done: at.Done, Total: at.Total}); err != nil {
 				rc.Server.Log.Debug("progress of an import job", "job", id, "error", err)
 			}
 		}

@@ -56,7 +56,8 @@ func TestAnImportJobGoesOnAfterItsAnswer(t *testing.T) {
 	}
 	h.Call("GET", in.URL, "").Want(t, 200, `"progress":{"phase":"reading"`)
 	h.Call("POST", "/api/companies/import?async=1", fromSource).Want(t, 409, in.Job.ID)
-	h.Call("POST", "/api/companies/import?async=1", strings.Replace(fromSource, "slow", "other", 1)).Want(t, 409, "A different import is already running")
+	h.Call("POST", "/api/companies/import?async=1", strings.Replace(fromSource, "slow", "other", 1)).
+		Want(t, 409, "A different import is already running")
 	h.Call("POST", "/api/companies/import?async=1", `{"source":{"type":"inline"}}`).Want(t, 400, "target")
 	h.Call("GET", "/api/companies/import/jobs/import-"+api.NewID(), "").Want(t, 404, "Import job not found")
 	apitest.View(t, h, func(tx *ledger.Tx) {
@@ -65,7 +66,8 @@ func TestAnImportJobGoesOnAfterItsAnswer(t *testing.T) {
 		}
 	})
 	close(src.answer)
-	if end := h.JobEnd(t, job); end.Job.Status != "failed" || !strings.Contains(end.Error, "no such repository") || end.Job.EndedAt == nil {
+	if end := h.JobEnd(t, job); end.Job.Status != "failed" || !strings.Contains(end.Error, "no such repository") ||
+		end.Job.EndedAt == nil {
 		t.Errorf("%+v", end)
 	}
 	// When it has ended the next may start, and the same key returns the same job.
@@ -74,13 +76,15 @@ func TestAnImportJobGoesOnAfterItsAnswer(t *testing.T) {
 	made := h.Call("POST", "/api/companies/import?async=1", body, "Idempotency-Key: j1")
 	end := h.JobEnd(t, made)
 	var done apitransfer.Imported
-	if err := json.Unmarshal(end.Job.Result, &done); err != nil || end.Job.Status != "succeeded" || done.Company.Action != "created" {
+	if err := json.Unmarshal(end.Job.Result, &done); err != nil || end.Job.Status != "succeeded" ||
+		done.Company.Action != "created" {
 		t.Errorf("%+v %v", end, err)
 	}
 	if !strings.Contains(string(end.Job.Summary), `"companyId":"`+string(done.Company.ID)+`"`) {
 		t.Errorf("in short: %s", end.Job.Summary)
 	}
-	if again := h.Call("POST", "/api/companies/import?async=1", body, "Idempotency-Key: j1").Want(t, 202, ""); string(again.Body) != string(made.Body) {
+	if again := h.Call("POST", "/api/companies/import?async=1", body, "Idempotency-Key: j1").
+		Want(t, 202, ""); string(again.Body) != string(made.Body) {
 		t.Errorf("a repetition answers %s, the first %s", again.Body, made.Body)
 	}
 	if n := strings.Count(string(h.Call("GET", "/api/companies", "").Body), `"issuePrefix"`); n != 1 {
@@ -96,7 +100,8 @@ func TestAJobOfALostNodeFails(t *testing.T) {
 	lost := apitest.NewHarness(t, func(c *api.Config) { c.GitHubArchives = src.url })
 	other := apitest.NewHarnessOn(t, lost.Node)
 	var in apitransfer.JobAccepted
-	if err := json.Unmarshal(lost.Call("POST", "/api/companies/import?async=1", fromSource).Want(t, 202, "").Body, &in); err != nil {
+	if err := json.Unmarshal(lost.Call("POST", "/api/companies/import?async=1", fromSource).Want(t, 202, "").Body,
+		&in); err != nil {
 		t.Fatal(err)
 	}
 	<-src.asked
@@ -106,7 +111,8 @@ func TestAJobOfALostNodeFails(t *testing.T) {
 	other.Call("GET", in.URL, "").Want(t, 200, `"status":"running"`)
 	sweep := func() {
 		self := string(lost.Node.Keys.ID())
-		other.SubmitAs(ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}, "import_job.sweep", "", transfer.SweepImportJobs{})
+		other.SubmitAs(ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}, "import_job.sweep",
+			"", transfer.SweepImportJobs{})
 	}
 	sweep()
 	other.Call("GET", in.URL, "").Want(t, 200, `"status":"running"`)
@@ -115,9 +121,11 @@ func TestAJobOfALostNodeFails(t *testing.T) {
 	other.Call("GET", in.URL, "").Want(t, 200, "was lost, and nothing of it was applied")
 	// The import of a job that the leader has failed is refused completely.
 	name, id := "Late", ledger.CompanyID(api.NewID())
-	r, err := lost.Node.Submit(t.Context(), ledger.Command{Kind: "company.import", Company: id, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}, Credential: ledger.Credential{Kind: "local"},
+	r, err := lost.Node.Submit(t.Context(), ledger.Command{Kind: "company.import", Company: id,
+		Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}, Credential: ledger.Credential{Kind: "local"},
 		Payload: ledger.Marshal(transfer.ImportCompany{Job: in.Job.ID, New: true,
-			Steps: []transfer.ImportStep{{Kind: "company.create", Payload: ledger.Marshal(entity.SaveCompany{ID: id, Name: &name})}}})})
+			Steps: []transfer.ImportStep{{Kind: "company.create",
+				Payload: ledger.Marshal(entity.SaveCompany{ID: id, Name: &name})}}})})
 	if err != nil || r.Refusal == nil || r.Refusal.Code != ledger.Conflict {
 		t.Errorf("a late import: %+v %v", r, err)
 	}

@@ -28,13 +28,15 @@ func (im *importer) step(kind string, payload any) *transfer.ImportStep {
 // steps builds the commands in an order in which each finds the rows that it names.
 func (im *importer) steps(rc *api.Request) error {
 	im.seal = func(payload any) (any, error) { return rc.Sealed(im.company.ID, payload) }
-	im.done = Imported{Company: importedCompany{im.company.ID, im.company.Name, "unchanged"}, Agents: []importedRow{}, Skills: []importedRow{}, Projects: []importedRow{},
+	im.done = Imported{Company: importedCompany{im.company.ID, im.company.Name, "unchanged"}, Agents: []importedRow{},
+		Skills: []importedRow{}, Projects: []importedRow{},
 		Routines: []importedRoutine{}, EnvInputs: im.m.EnvInputs}
 	c := im.m.Company
 	switch im.plan.Company {
 	case "create":
 		nobody := "" // nobody is responsible by default, as in the contract's recordings
-		im.step(company.KindCompanyCreate, entity.SaveCompany{ID: im.company.ID, Name: &im.company.Name, Description: c.Description, ResponsibleUser: &nobody})
+		im.step(company.KindCompanyCreate, entity.SaveCompany{ID: im.company.ID, Name: &im.company.Name,
+			Description: c.Description, ResponsibleUser: &nobody})
 		im.done.Company.Action = "created"
 	case "update":
 		im.step(company.KindCompanyUpdate, entity.SaveCompany{ID: im.company.ID, Description: c.Description})
@@ -149,7 +151,8 @@ func (im *importer) agentSteps() error {
 	slices.SortStableFunc(order, func(a, b int) int { return later(im.m.Agents[a].Terminated, im.m.Agents[b].Terminated) })
 	for _, n := range order {
 		a, p := im.m.Agents[n], im.plan.Agents[n]
-		row := importedRow{Slug: a.Slug, Name: p.Name, Reason: p.Reason, Action: map[string]string{"create": "created", "update": "updated", "skip": "skipped"}[p.Action]}
+		row := importedRow{Slug: a.Slug, Name: p.Name, Reason: p.Reason, Action: map[string]string{"create": "created",
+			"update": "updated", "skip": "skipped"}[p.Action]}
 		id := ids[n]
 		if p.Existing != nil {
 			id = *p.Existing
@@ -174,7 +177,8 @@ func (im *importer) agentSteps() error {
 			im.step(company.KindAgentCreate, s)
 		}
 		if a.Instructions != "" {
-			im.step(skill.KindInstructionsFile, skill.SaveInstructionFile{Agent: id, Path: skill.InstructionsEntry, Content: a.Instructions})
+			im.step(skill.KindInstructionsFile, skill.SaveInstructionFile{Agent: id, Path: skill.InstructionsEntry,
+				Content: a.Instructions})
 		}
 		for _, at := range slices.Sorted(maps.Keys(a.OtherInstructions)) {
 			im.step(skill.KindInstructionsFile, skill.SaveInstructionFile{Agent: id, Path: at, Content: a.OtherInstructions[at]})
@@ -203,7 +207,8 @@ func (im *importer) agentSteps() error {
 }
 
 func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s entity.SaveAgent, err error) {
-	s = entity.SaveAgent{ID: id, Name: &p.Name, Role: &a.Role, Title: a.Title, Icon: a.Icon, Capabilities: a.Capabilities, AdapterType: &a.AdapterType}
+	s = entity.SaveAgent{ID: id, Name: &p.Name, Role: &a.Role, Title: a.Title, Icon: a.Icon, Capabilities: a.Capabilities,
+		AdapterType: &a.AdapterType}
 	config := map[string]any{}
 	for k, v := range a.AdapterConfig {
 		v, left, holes := travelling(v)
@@ -221,7 +226,8 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s entity.Sa
 		config["env"] = env
 	}
 	config["paperclipSkillSync"] = map[string]any{"desiredSkills": a.Skills}
-	if err := json.Unmarshal(skill.ManagedInstructionsConfig(im.company.ID, id, skill.InstructionsEntry), &config); err != nil {
+	if err := json.Unmarshal(skill.ManagedInstructionsConfig(im.company.ID, id, skill.InstructionsEntry),
+		&config); err != nil {
 		return s, err
 	}
 	// An import never starts a timer. config["enabled"] counts once runtimeConfig has no
@@ -263,7 +269,8 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s entity.Sa
 		s.Budget = &budget
 	}
 	grant := entity.Grant{}
-	for key, field := range map[string]**bool{"canCreateAgents": &grant.CreateAgents, "canCreateSkills": &grant.CreateSkills, "canAssignTasks": &grant.AssignTasks} {
+	for key, field := range map[string]**bool{"canCreateAgents": &grant.CreateAgents,
+		"canCreateSkills": &grant.CreateSkills, "canAssignTasks": &grant.AssignTasks} {
 		if v, ok := a.Permissions[key]; ok {
 			*field = &v
 		}
@@ -321,7 +328,8 @@ func (im *importer) projectSteps() error {
 	ids := im.newIDs(len(im.m.Projects))
 	for n, p := range im.m.Projects {
 		plan := im.plan.Projects[n]
-		row := importedRow{Slug: p.Slug, Name: plan.Name, Reason: plan.Reason, Action: map[string]string{"create": "created", "update": "updated", "skip": "skipped"}[plan.Action]}
+		row := importedRow{Slug: p.Slug, Name: plan.Name, Reason: plan.Reason, Action: map[string]string{"create": "created",
+			"update": "updated", "skip": "skipped"}[plan.Action]}
 		id := ids[n]
 		if plan.Existing != nil {
 			id = *plan.Existing
@@ -332,7 +340,8 @@ func (im *importer) projectSteps() error {
 			continue
 		}
 		status := entity.ProjectStatus(p.Status)
-		s := entity.SaveProject{ID: id, Name: &plan.Name, Description: p.Description, Status: &status, TargetDate: p.TargetDate, Color: p.Color, Icon: p.Icon}
+		s := entity.SaveProject{ID: id, Name: &plan.Name, Description: p.Description, Status: &status,
+			TargetDate: p.TargetDate, Color: p.Color, Icon: p.Icon}
 		if p.Lead != nil && im.agents[*p.Lead] != "" {
 			lead := im.agents[*p.Lead]
 			s.Lead = &lead
@@ -372,7 +381,8 @@ func (im *importer) projectSteps() error {
 		}
 		im.budgetSteps(entity.ScopeProject, id, p.Budgets)
 		for _, w := range p.Workspaces {
-			space := entity.SaveWorkspace{ID: im.spaces[p.Slug+"/"+w.Key], Project: id, Name: &w.Name, RepoURL: w.RepoURL, RepoRef: w.RepoRef, DefaultRef: w.DefaultRef, Visibility: w.Visibility,
+			space := entity.SaveWorkspace{ID: im.spaces[p.Slug+"/"+w.Key], Project: id, Name: &w.Name, RepoURL: w.RepoURL,
+				RepoRef: w.RepoRef, DefaultRef: w.DefaultRef, Visibility: w.Visibility,
 				SetupCommand: w.SetupCommand, CleanupCommand: w.CleanupCommand, Primary: &w.Primary}
 			if w.SourceType != "" {
 				space.SourceType = &w.SourceType

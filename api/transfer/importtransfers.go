@@ -71,11 +71,13 @@ func (t transferBody) Check() (out []api.Issue) {
 	for n, p := range t.Parts {
 		sum += p.Size
 		if p.Index != int64(n) || p.Size > t.PartSize || n < len(t.Parts)-1 && p.Size != t.PartSize {
-			return []api.Issue{{Code: "custom", Path: []any{"parts", n}, Message: "Parts are in order, all of partSizeBytes but the last"}}
+			return []api.Issue{{Code: "custom", Path: []any{"parts", n},
+				Message: "Parts are in order, all of partSizeBytes but the last"}}
 		}
 	}
 	if sum != t.Total {
-		out = append(out, api.Issue{Code: "custom", Path: []any{"totalBytes"}, Message: "totalBytes is not the sum of the parts"})
+		out = append(out, api.Issue{Code: "custom", Path: []any{"totalBytes"},
+			Message: "totalBytes is not the sum of the parts"})
 	}
 	return out
 }
@@ -83,13 +85,23 @@ func (t transferBody) Check() (out []api.Issue) {
 func TransferRoutes() []api.Route {
 	const tag, all, one = "portability", "/api/companies/import/transfers", "/api/companies/import/transfers/{transferId}"
 	return []api.Route{
-		{Method: "POST", Path: all, Tag: tag, Summary: "Announce a package that comes as a zip file in parts", Who: api.Board, In: transferBody{}, Out: transferState{}, NoTool: true, Handle: openTransfer},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Tell which parts of a package are missing", Who: api.Board, Out: transferState{}, NoTool: true, Handle: readTransfer},
-		{Method: "PUT", Path: one + "/parts/{partIndex}", Tag: tag, Summary: "Send a part of a package", Who: api.Board, Takes: api.Taken{Media: "application/octet-stream"}, Out: transferredPart{}, MaxBody: maxTransferPart, NoTool: true, Handle: putTransferPart},
-		{Method: "POST", Path: one + "/preview", Tag: tag, Summary: "Show what an import of a package that came in parts would do", Who: api.Board, In: importChoice{}, Out: ImportPreview{}, NoTool: true, Handle: previewImport},
-		{Method: "POST", Path: one + "/apply", Tag: tag, Summary: "Import a package that came in parts, all of it or nothing", Who: api.Board, In: importChoice{}, Out: api.Either{Imported{}, JobAccepted{}}, Also: []int{202}, NoTool: true, Handle: applyImport,
-			Query: []api.Param{{Name: "async", Doc: "1: the answer (202) names a job that goes on"}}},
-		{Method: "GET", Path: "/api/companies/import/jobs/{jobId}", Tag: tag, Summary: "Tell what became of an import that was asked for with async", Who: api.Board, Out: JobState{}, NoTool: true, Handle: readImportJob},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Announce a package that comes as a zip file in parts", Who: api.Board,
+			In: transferBody{}, Out: transferState{}, NoTool: true, Handle: openTransfer},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Tell which parts of a package are missing", Who: api.Board,
+			Out: transferState{}, NoTool: true, Handle: readTransfer},
+		{Method: "PUT", Path: one + "/parts/{partIndex}", Tag: tag, Summary: "Send a part of a package", Who: api.Board,
+			Takes: api.Taken{Media: "application/octet-stream"}, Out: transferredPart{}, MaxBody: maxTransferPart, NoTool: true,
+			Handle: putTransferPart},
+		{Method: "POST", Path: one + "/preview", Tag: tag,
+			Summary: "Show what an import of a package that came in parts would do", Who: api.Board, In: importChoice{},
+			Out: ImportPreview{}, NoTool: true, Handle: previewImport},
+		{Method: "POST", Path: one + "/apply", Tag: tag, Summary: "Import a package that came in parts, all of it or nothing",
+			Who: api.Board, In: importChoice{}, Out: api.Either{Imported{}, JobAccepted{}}, Also: []int{202}, NoTool: true,
+			Handle: applyImport,
+			Query:  []api.Param{{Name: "async", Doc: "1: the answer (202) names a job that goes on"}}},
+		{Method: "GET", Path: "/api/companies/import/jobs/{jobId}", Tag: tag,
+			Summary: "Tell what became of an import that was asked for with async", Who: api.Board, Out: JobState{},
+			NoTool: true, Handle: readImportJob},
 	}
 }
 
@@ -159,7 +171,8 @@ func has(rc *api.Request, p transferPart) bool {
 }
 
 func stateOf(rc *api.Request, id string, t staged) (api.Response, error) {
-	s := transferState{ID: id, Status: "ready", Total: t.Total, SHA256: t.SHA256, Parts: len(t.Parts), Completed: []int{}, Missing: []int{}}
+	s := transferState{ID: id, Status: "ready", Total: t.Total, SHA256: t.SHA256, Parts: len(t.Parts), Completed: []int{},
+		Missing: []int{}}
 	for n, p := range t.Parts {
 		if has(rc, p) {
 			s.Completed = append(s.Completed, n)
@@ -193,7 +206,8 @@ func putTransferPart(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if int64(len(b)) != want.Size || company.PartName(b) != want.SHA256 {
-		return api.Response{}, api.Unprocessable("The part is not the one that was announced", map[string]any{"index": n, "byteSize": want.Size, "sha256": want.SHA256})
+		return api.Response{}, api.Unprocessable("The part is not the one that was announced",
+			map[string]any{"index": n, "byteSize": want.Size, "sha256": want.SHA256})
 	}
 	if _, err := rc.Keep(b, "part", "application/octet-stream"); err != nil {
 		return api.Response{}, err
@@ -211,12 +225,14 @@ func assemble(rc *api.Request) ([]byte, error) {
 	for n, p := range t.Parts {
 		b, err := fetchBlob(rc, p.SHA256, p.Size, p.Size)
 		if err != nil {
-			return nil, api.Conflict("Parts of the transfer are missing", map[string]any{"transferId": id, "firstMissingPartIndex": n})
+			return nil, api.Conflict("Parts of the transfer are missing", map[string]any{"transferId": id,
+				"firstMissingPartIndex": n})
 		}
 		all = append(all, b...)
 	}
 	if company.PartName(all) != t.SHA256 {
-		return nil, api.Unprocessable("The parts do not make the zip file that was announced", map[string]any{"transferId": id, "zipSha256": t.SHA256})
+		return nil, api.Unprocessable("The parts do not make the zip file that was announced",
+			map[string]any{"transferId": id, "zipSha256": t.SHA256})
 	}
 	return all, nil
 }

@@ -41,7 +41,8 @@ func TestPackagesComeAsZipFiles(t *testing.T) {
 	files, _ := portable.Starter("software-studio")
 	pack := zipOf(t, files)
 	meta := func(name string) string {
-		return `{"target":{"mode":"new_company","newCompanyName":"` + name + `"},"include":{"company":true,"agents":true,"projects":true,"issues":true}}`
+		return `{"target":{"mode":"new_company","newCompanyName":"` + name +
+			`"},"include":{"company":true,"agents":true,"projects":true,"issues":true}}`
 	}
 	agents := func(a apitest.Answer) int {
 		t.Helper()
@@ -67,9 +68,11 @@ func TestPackagesComeAsZipFiles(t *testing.T) {
 	for at := 0; at < len(pack); at += size {
 		piece := pack[at:min(at+size, len(pack))]
 		pieces = append(pieces, piece)
-		parts = append(parts, fmt.Sprintf(`{"index":%d,"byteSize":%d,"sha256":%q}`, len(parts), len(piece), company.PartName(piece)))
+		parts = append(parts, fmt.Sprintf(`{"index":%d,"byteSize":%d,"sha256":%q}`, len(parts), len(piece),
+			company.PartName(piece)))
 	}
-	declare := fmt.Sprintf(`{"totalBytes":%d,"zipSha256":%q,"partSizeBytes":%d,"parts":[%s]}`, len(pack), company.PartName(pack), size, strings.Join(parts, ","))
+	declare := fmt.Sprintf(`{"totalBytes":%d,"zipSha256":%q,"partSizeBytes":%d,"parts":[%s]}`, len(pack),
+		company.PartName(pack), size, strings.Join(parts, ","))
 	state := h.Call("POST", "/api/companies/import/transfers", declare).Want(t, 200, `"missingPartIndexes":[0,1,2]`)
 	path := "/api/companies/import/transfers/" + state.Field(t, "transferId")
 	h.Send("PUT", path+"/parts/0", "application/octet-stream", pieces[1]).Want(t, 422, "not the one that was announced")
@@ -77,7 +80,8 @@ func TestPackagesComeAsZipFiles(t *testing.T) {
 	h.Send("PUT", path+"/parts/0", "application/octet-stream", pieces[0]).Want(t, 200, `"ok":true`)
 	h.Send("PUT", path+"/parts/0", "application/octet-stream", pieces[0]).Want(t, 200, `"ok":true`)
 	h.Call("POST", path+"/apply", meta("Early")).Want(t, 409, "missing")
-	if again := h.Call("POST", "/api/companies/import/transfers", declare).Want(t, 200, `"completedPartIndexes":[0]`); again.Field(t, "transferId") != state.Field(t, "transferId") {
+	if again := h.Call("POST", "/api/companies/import/transfers", declare).
+		Want(t, 200, `"completedPartIndexes":[0]`); again.Field(t, "transferId") != state.Field(t, "transferId") {
 		t.Error("the same announcement is another transfer")
 	}
 	h.Send("PUT", path+"/parts/1", "application/octet-stream", pieces[1]).Want(t, 200, "")
@@ -88,7 +92,8 @@ func TestPackagesComeAsZipFiles(t *testing.T) {
 		t.Errorf("parts bring %d agents, want %d", got, n)
 	}
 	job := h.Call("POST", path+"/apply?async=1", meta("Job")).Want(t, 202, `"status":"running"`)
-	if got := h.JobEnd(t, job); got.Job.Status != "succeeded" || !strings.Contains(string(got.Job.Result), `"action":"created"`) {
+	if got := h.JobEnd(t, job); got.Job.Status != "succeeded" || !strings.Contains(string(got.Job.Result),
+		`"action":"created"`) {
 		t.Errorf("%+v %s", got, got.Job.Result)
 	}
 	failed := h.Call("POST", path+"/apply?async=1", `{"target":{"mode":"existing_company","companyId":"`+api.NewID()+`"}}`)
@@ -107,8 +112,10 @@ func TestPackagesComeAsZipFiles(t *testing.T) {
 			t.Errorf("%s: answered %d %s", name, a.Status, a.Body)
 		}
 	}
-	for name, body := range map[string][]byte{"no zip": []byte("PK no"), "half": pack[:len(pack)/2], "bomb": zipOf(t, portable.Files{"COMPANY.md": {Data: make([]byte, portable.MaxBytes+1)}})} {
-		if a := h.Send("POST", "/api/companies/import/preview?meta="+url.QueryEscape(meta("x")), "application/zip", body); a.Status != 422 {
+	for name, body := range map[string][]byte{"no zip": []byte("PK no"), "half": pack[:len(pack)/2],
+		"bomb": zipOf(t, portable.Files{"COMPANY.md": {Data: make([]byte, portable.MaxBytes+1)}})} {
+		if a := h.Send("POST", "/api/companies/import/preview?meta="+url.QueryEscape(meta("x")), "application/zip",
+			body); a.Status != 422 {
 			t.Errorf("%s: answered %d %s", name, a.Status, api.Cut(string(a.Body), 200))
 		}
 	}
@@ -125,7 +132,8 @@ func TestTeamsOfTheCatalog(t *testing.T) {
 	id := list[0].(map[string]any)["id"].(string)
 	for _, f := range h.Call("GET", "/api/teams/catalog/"+id, "").Want(t, 200, "").Decode(t).(map[string]any)["files"].([]any) {
 		row := f.(map[string]any)
-		text := h.Call("GET", "/api/teams/catalog/"+id+"/files?path="+url.QueryEscape(row["path"].(string)), "").Want(t, 200, "").Field(t, "content")
+		text := h.Call("GET", "/api/teams/catalog/"+id+"/files?path="+url.QueryEscape(row["path"].(string)), "").
+			Want(t, 200, "").Field(t, "content")
 		if company.PartName([]byte(text)) != row["sha256"] {
 			t.Errorf("%v has another hash", row["path"])
 		}
@@ -142,7 +150,8 @@ func TestTeamsOfTheCatalog(t *testing.T) {
 		ID     string   `json:"id"`
 		Agents []string `json:"agentIds"`
 	}
-	if err := json.Unmarshal(h.Call("GET", in+"/installed", "").Want(t, 200, "").Body, &installed); err != nil || len(installed) != 1 || installed[0].ID != id || len(installed[0].Agents) == 0 {
+	if err := json.Unmarshal(h.Call("GET", in+"/installed", "").Want(t, 200, "").Body, &installed); err != nil ||
+		len(installed) != 1 || installed[0].ID != id || len(installed[0].Agents) == 0 {
 		t.Fatalf("installed %v, %v", installed, err)
 	}
 	h.Call("GET", "/api/companies/"+of, "").Want(t, 200, `"Takes in"`)

@@ -54,14 +54,22 @@ type (
 func TeamRoutes() []api.Route {
 	const tag, one, of = "teams", "/api/teams/catalog/{catalogId}", "/api/companies/{companyId}/teams/catalog"
 	return []api.Route{
-		{Method: "GET", Path: "/api/teams/catalog", Tag: tag, Summary: "List the teams that come with the program", Who: api.Board, Out: []catalogTeam{}, Handle: listTeams},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read a team that comes with the program", Who: api.Board, Out: catalogTeam{}, Handle: readTeam},
-		{Method: "GET", Path: one + "/files", Tag: tag, Summary: "Read a file of a team that comes with the program", Who: api.Board, Out: teamFile{}, Handle: readTeamFile,
+		{Method: "GET", Path: "/api/teams/catalog", Tag: tag, Summary: "List the teams that come with the program",
+			Who: api.Board, Out: []catalogTeam{}, Handle: listTeams},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read a team that comes with the program", Who: api.Board,
+			Out: catalogTeam{}, Handle: readTeam},
+		{Method: "GET", Path: one + "/files", Tag: tag, Summary: "Read a file of a team that comes with the program",
+			Who: api.Board, Out: teamFile{}, Handle: readTeamFile,
 			Query: []api.Param{{Name: "path", Doc: "of the file; COMPANY.md when absent"}}},
-		{Method: "GET", Path: of + "/installed", Tag: tag, Summary: "List the teams of the catalog whose agents the company has", Who: api.Board, Out: []installedTeam{}, Handle: listInstalledTeams},
-		{Method: "POST", Path: of + "/{catalogId}/preview", Tag: tag, Summary: "Show what taking a team in would do", Who: api.Board, In: importWhat{}, Out: ImportPreview{}, NoTool: true, Handle: previewImport},
-		{Method: "POST", Path: of + "/{catalogId}/install", Tag: tag, Summary: "Take a team in, all of it or nothing", Who: api.Board, In: importWhat{}, Out: api.Either{Imported{}, JobAccepted{}}, Also: []int{202}, NoTool: true, Handle: applyImport,
-			Query: []api.Param{{Name: "async", Doc: "1: the answer (202) names a job that goes on"}}},
+		{Method: "GET", Path: of + "/installed", Tag: tag,
+			Summary: "List the teams of the catalog whose agents the company has", Who: api.Board, Out: []installedTeam{},
+			Handle: listInstalledTeams},
+		{Method: "POST", Path: of + "/{catalogId}/preview", Tag: tag, Summary: "Show what taking a team in would do",
+			Who: api.Board, In: importWhat{}, Out: ImportPreview{}, NoTool: true, Handle: previewImport},
+		{Method: "POST", Path: of + "/{catalogId}/install", Tag: tag, Summary: "Take a team in, all of it or nothing",
+			Who: api.Board, In: importWhat{}, Out: api.Either{Imported{}, JobAccepted{}}, Also: []int{202}, NoTool: true,
+			Handle: applyImport,
+			Query:  []api.Param{{Name: "async", Doc: "1: the answer (202) names a job that goes on"}}},
 	}
 }
 
@@ -79,9 +87,11 @@ func teamOf(name, version string) (catalogTeam, error) {
 	if err != nil {
 		return catalogTeam{}, err
 	}
-	t := catalogTeam{ID: teamKey + name, Key: "selvage/" + name, Kind: "bundled", Slug: name, Name: m.Company.Name, Description: Deref(m.Company.Description),
-		Agents: []teamAgent{}, Files: []api.CatalogFile{}, PackageName: "selvage", PackageVersion: version,
-		Counts: exportCounts{Files: len(files), Agents: len(m.Agents), Skills: len(m.Skills), Projects: len(m.Projects), Issues: len(m.Issues)}}
+	t := catalogTeam{ID: teamKey + name, Key: "selvage/" + name, Kind: "bundled", Slug: name, Name: m.Company.Name,
+		Description: Deref(m.Company.Description),
+		Agents:      []teamAgent{}, Files: []api.CatalogFile{}, PackageName: "selvage", PackageVersion: version,
+		Counts: exportCounts{Files: len(files), Agents: len(m.Agents), Skills: len(m.Skills), Projects: len(m.Projects),
+			Issues: len(m.Issues)}}
 	for _, a := range m.Agents {
 		t.Agents = append(t.Agents, teamAgent{a.Slug, a.Name, a.Role, a.ReportsTo})
 	}

@@ -20,8 +20,10 @@ const tag = "kernel"
 // CapabilityRoutes makes capability tokens. They are not stored: each ends at its time, or with the credential that
 // it was made with.
 func CapabilityRoutes() []api.Route {
-	return []api.Route{{Method: "POST", Path: "/api/v1/capabilities", Kernel: true, Limited: true, Once: true, NoTool: true, Tag: tag, Status: 201,
-		Summary: "Make a capability token: it may do a part of what the caller may, until its time is up", In: capabilityBody{}, Out: capability{}, Handle: makeCapability}}
+	return []api.Route{{Method: "POST", Path: "/api/v1/capabilities", Kernel: true, Limited: true, Once: true,
+		NoTool: true, Tag: tag, Status: 201,
+		Summary: "Make a capability token: it may do a part of what the caller may, until its time is up",
+		In:      capabilityBody{}, Out: capability{}, Handle: makeCapability}}
 }
 
 type capabilityBody struct {
@@ -51,7 +53,8 @@ func makeCapability(rc *api.Request) (api.Response, error) {
 		return api.Response{}, api.Unavailable("This node does not have the key that signs capability tokens; use another node")
 	}
 	slices.Sort(in.Capabilities)
-	c := identity.CapClaims{ID: api.NewID(), Capabilities: slices.Compact(in.Capabilities), Company: strings.ToLower(string(in.Company)),
+	c := identity.CapClaims{ID: api.NewID(), Capabilities: slices.Compact(in.Capabilities),
+		Company:   strings.ToLower(string(in.Company)),
 		ActorType: rc.Actor.Type, Actor: rc.Actor.ID, CredKind: rc.Credential.Kind, CredID: rc.Credential.ID}
 	if rc.IsAgent() {
 		if c.Company != "" && c.Company != string(rc.Company) {
@@ -70,7 +73,8 @@ func makeCapability(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	out := capability{Token: token, Scheme: api.CapScheme, ID: c.ID, Capabilities: c.Capabilities, ExpiresAt: core.TimeOf(time.Unix(c.ExpiresAt, 0))}
+	out := capability{Token: token, Scheme: api.CapScheme, ID: c.ID, Capabilities: c.Capabilities,
+		ExpiresAt: core.TimeOf(time.Unix(c.ExpiresAt, 0))}
 	if c.Agent != "" {
 		out.Agent = &c.Agent
 	}

@@ -12,13 +12,14 @@ import (
 func CompanyRoutes() []api.Route {
 	const one = "/api/v1/companies/{companyId}"
 	row := func(path, summary string, out any, handle func(*ledger.Tx, *api.Request, entity.Company) any) api.Route {
-		return api.Route{Method: "GET", Path: one + path, Kernel: true, Tag: tag, Summary: summary, Out: out, Handle: func(rc *api.Request) (answer api.Response, err error) {
-			err = api.InCompany(rc, func(tx *ledger.Tx, c entity.Company) error {
-				answer = api.OK(handle(tx, rc, c))
-				return nil
-			})
-			return answer, err
-		}}
+		return api.Route{Method: "GET", Path: one + path, Kernel: true, Tag: tag, Summary: summary, Out: out,
+			Handle: func(rc *api.Request) (answer api.Response, err error) {
+				err = api.InCompany(rc, func(tx *ledger.Tx, c entity.Company) error {
+					answer = api.OK(handle(tx, rc, c))
+					return nil
+				})
+				return answer, err
+			}}
 	}
 	return []api.Route{
 		row("", "Read a company as the kernel's clients know it", Company{}, companyView),
@@ -96,7 +97,8 @@ func orgView(tx *ledger.Tx, rc *api.Request, c entity.Company) any {
 	}
 	for _, a := range all {
 		limit := money.BudgetOf(tx, c.ID, entity.ScopeAgent, a.ID, now).MonthlyLimit()
-		chart.Nodes = append(chart.Nodes, OrgNode{a.ID, a.Name, roleOf(a, leads[a.ID]), a.ReportsTo, int64(limit / core.Cent), append([]string{}, owned[a.ID]...)})
+		chart.Nodes = append(chart.Nodes, OrgNode{a.ID, a.Name, roleOf(a, leads[a.ID]), a.ReportsTo, int64(limit / core.Cent),
+			append([]string{}, owned[a.ID]...)})
 	}
 	return chart
 }
@@ -115,7 +117,8 @@ func roleOf(a entity.Agent, leads bool) OrgRole {
 }
 
 // goalWords are the kernel's words for the states of goals.
-var goalWords = map[entity.GoalStatus]string{"planned": "pending", "active": "active", "achieved": "complete", "cancelled": "failed"}
+var goalWords = map[entity.GoalStatus]string{"planned": "pending", "active": "active", "achieved": "complete",
+	"cancelled": "failed"}
 
 // maxGoalIssues bounds the issues that are counted for one goal.
 const maxGoalIssues = 10_000

@@ -22,16 +22,27 @@ const (
 // TreeRoutes show the resource tree, and who may do what in it.
 func TreeRoutes() []api.Route {
 	const at = "/api/v1/tree"
-	where := []api.Param{{Name: "path", Doc: "from which vertex on, such as /companies; / unless given"}, {Name: "subject", Doc: "agent:ID, user:ID, company:ID or *"}}
+	where := []api.Param{{Name: "path", Doc: "from which vertex on, such as /companies; / unless given"},
+		{Name: "subject", Doc: "agent:ID, user:ID, company:ID or *"}}
 	return []api.Route{
-		{Method: "GET", Path: at, Kernel: true, Tag: treeTag, Summary: "Read the root of the resource tree, and what lies below a path", Out: treeAnswer{}, Handle: readTree,
-			Query: []api.Param{where[0], {Name: "depth", Type: "integer", Doc: "how many levels below the path, 0 to 16; 1 unless given"}}},
-		{Method: "GET", Path: at + "/access", Kernel: true, Tag: treeTag, Summary: "Ask whether somebody may do an action on a path, and which grant decides", Out: accessAnswer{}, Handle: readAccess,
-			Query: []api.Param{where[0], {Name: "action", Doc: "read, use, change or own; read unless given"}, {Name: "subject", Doc: "agent:ID or user:ID, for who may change the path; the caller unless given"}}},
-		{Method: "GET", Path: at + "/grants", Kernel: true, Tag: treeTag, Summary: "List the grants at a path and below it", Out: []treeGrant{}, Query: where[:1], Handle: listGrants},
-		{Method: "POST", Path: at + "/grants", Kernel: true, Tag: treeTag, Status: 201, Summary: "Say what somebody may do on a path and below it, in place of what was said before", In: treeGrantBody{}, Out: treeGrant{}, Handle: saveGrant},
-		{Method: "DELETE", Path: at + "/grants", Kernel: true, Tag: treeTag, Summary: "Take a grant back", Out: treeGrant{}, Query: where, Handle: dropGrant},
-		{Method: "POST", Path: at + "/commit", Kernel: true, Tag: treeTag, Who: api.Admin, Summary: "Commit the root of the resource tree on the chain", Out: treeCommit{}, Handle: commitTree},
+		{Method: "GET", Path: at, Kernel: true, Tag: treeTag,
+			Summary: "Read the root of the resource tree, and what lies below a path", Out: treeAnswer{}, Handle: readTree,
+			Query: []api.Param{where[0], {Name: "depth", Type: "integer",
+				Doc: "how many levels below the path, 0 to 16; 1 unless given"}}},
+		{Method: "GET", Path: at + "/access", Kernel: true, Tag: treeTag,
+			Summary: "Ask whether somebody may do an action on a path, and which grant decides", Out: accessAnswer{},
+			Handle: readAccess,
+			Query: []api.Param{where[0], {Name: "action", Doc: "read, use, change or own; read unless given"},
+				{Name: "subject", Doc: "agent:ID or user:ID, for who may change the path; the caller unless given"}}},
+		{Method: "GET", Path: at + "/grants", Kernel: true, Tag: treeTag, Summary: "List the grants at a path and below it",
+			Out: []treeGrant{}, Query: where[:1], Handle: listGrants},
+		{Method: "POST", Path: at + "/grants", Kernel: true, Tag: treeTag, Status: 201,
+			Summary: "Say what somebody may do on a path and below it, in place of what was said before", In: treeGrantBody{},
+			Out: treeGrant{}, Handle: saveGrant},
+		{Method: "DELETE", Path: at + "/grants", Kernel: true, Tag: treeTag, Summary: "Take a grant back", Out: treeGrant{},
+			Query: where, Handle: dropGrant},
+		{Method: "POST", Path: at + "/commit", Kernel: true, Tag: treeTag, Who: api.Admin,
+			Summary: "Commit the root of the resource tree on the chain", Out: treeCommit{}, Handle: commitTree},
 	}
 }
 
@@ -99,7 +110,8 @@ type (
 
 func scoringOf(s governance.Score) treeScore {
 	part := func(l governance.Level) float64 { return float64(l) / float64(governance.Most) }
-	return treeScore{part(s.Trust), part(s.Performance), part(s.Difficulty), part(s.Reward), part(s.Reliability), part(s.Velocity)}
+	return treeScore{part(s.Trust), part(s.Performance), part(s.Difficulty), part(s.Reward), part(s.Reliability),
+		part(s.Velocity)}
 }
 
 func treeCommitOf(c rules.TreeCommit) *treeCommit {
@@ -107,7 +119,8 @@ func treeCommitOf(c rules.TreeCommit) *treeCommit {
 }
 
 func grantOf(g rules.TreeGrant) treeGrant {
-	out := treeGrant{Path: g.Path, Subject: g.Subject, Deny: g.Deny, Delegate: g.Delegate, Until: g.Until, By: g.By, At: g.At}
+	out := treeGrant{Path: g.Path, Subject: g.Subject, Deny: g.Deny, Delegate: g.Delegate, Until: g.Until,
+		By: g.By, At: g.At}
 	if g.Role != "" {
 		out.Role = &g.Role
 	}
@@ -193,7 +206,8 @@ func readTree(rc *api.Request) (api.Response, error) {
 
 // vertexOf shows a vertex. Of one that only leads to what the caller may read, it shows no content.
 func vertexOf(tx *ledger.Tx, b governance.Branching, content bool) treeVertex {
-	v := treeVertex{Path: b.Path, Kind: string(b.Kind), Metadata: map[string]string{}, Hash: hex.EncodeToString(b.Hash[:]), Children: b.Children}
+	v := treeVertex{Path: b.Path, Kind: string(b.Kind), Metadata: map[string]string{}, Hash: hex.EncodeToString(b.Hash[:]),
+		Children: b.Children}
 	if content {
 		for _, f := range b.Facts {
 			v.Metadata[f.Key] = f.Value
@@ -237,7 +251,8 @@ func readAccess(rc *api.Request) (api.Response, error) {
 		if d.By == nil {
 			return nil
 		}
-		g := treeGrant{Path: d.By.Path, Subject: d.By.Subject, Deny: d.By.Deny, Delegate: d.By.Delegate, Until: core.Time(d.By.Until)}
+		g := treeGrant{Path: d.By.Path, Subject: d.By.Subject, Deny: d.By.Deny, Delegate: d.By.Delegate,
+			Until: core.Time(d.By.Until)}
 		out.Reason = "denied on " + g.Path
 		if !g.Deny {
 			g.Role = new(string(d.By.Role))
@@ -289,7 +304,8 @@ func dropGrant(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	g, err := api.Do[rules.TreeGrant](rc, "resource_tree.revoke", "", rules.DropTreeGrant{Path: p, Subject: rc.Query("subject")})
+	g, err := api.Do[rules.TreeGrant](rc, "resource_tree.revoke", "",
+		rules.DropTreeGrant{Path: p, Subject: rc.Query("subject")})
 	return api.OK(grantOf(g)), err
 }
 

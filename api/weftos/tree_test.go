@@ -47,30 +47,38 @@ func TestTheResourceTree(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	before := lookAt(t, h, "")
-	if got := before.paths(); got != "/ /apps /companies /environments /kernel /network" || before.Committed != nil || len(before.Root) != 64 || before.Nodes[0].Hash != before.Root {
+	if got := before.paths(); got != "/ /apps /companies /environments /kernel /network" || before.Committed != nil ||
+		len(before.Root) != 64 || before.Nodes[0].Hash != before.Root {
 		t.Errorf("the bare tree: %s, %+v", got, before)
 	}
 	of := h.Company("Acme")
-	ada := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").Field(t, "id")
-	secret := h.Call("POST", "/api/companies/"+of+"/secrets", `{"name":"Mail key","value":"s3cr3t-value"}`).Want(t, 201, "").Field(t, "id")
+	ada := h.Call("POST", "/api/companies/"+of+"/agents",
+		`{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").
+		Field(t, "id")
+	secret := h.Call("POST", "/api/companies/"+of+"/secrets", `{"name":"Mail key","value":"s3cr3t-value"}`).
+		Want(t, 201, "").Field(t, "id")
 	v := lookAt(t, h, "?path=/companies/"+of+"&depth=2")
 	if v.Root == before.Root {
 		t.Error("the root does not follow a new agent")
 	}
 	at := "/companies/" + of
-	if want := strings.Join([]string{at, at + "/agents", at + "/agents/" + ada, at + "/environments", at + "/secrets", at + "/secrets/" + secret, at + "/tools"}, " "); v.paths() != want {
+	if want := strings.Join([]string{at, at + "/agents", at + "/agents/" + ada, at + "/environments", at + "/secrets",
+		at + "/secrets/" + secret, at + "/tools"}, " "); v.paths() != want {
 		t.Errorf("got %s, want %s", v.paths(), want)
 	}
-	whole := h.Call("GET", "/api/v1/tree?depth=16", "").Want(t, 200, `"name":"Mail key"`).Want(t, 200, `"path":"/kernel/tools/filesystem/fs.stat"`).
+	whole := h.Call("GET", "/api/v1/tree?depth=16", "").Want(t, 200, `"name":"Mail key"`).
+		Want(t, 200, `"path":"/kernel/tools/filesystem/fs.stat"`).
 		Want(t, 200, `"path":"/network/peers/`+string(h.Node.Keys.ID())+`"`)
 	if strings.Contains(string(whole.Body), "s3cr3t") {
 		t.Error("the tree has the value of a secret")
 	}
-	if a := v.Nodes[2]; a.Kind != "agent" || a.Metadata["name"] != "Ada" || a.Scoring["trust"] != 0.5 || len(a.Scoring) != 6 {
+	if a := v.Nodes[2]; a.Kind != "agent" || a.Metadata["name"] != "Ada" || a.Scoring["trust"] != 0.5 ||
+		len(a.Scoring) != 6 {
 		t.Errorf("the agent is shown as %+v", a)
 	}
 	c := h.Call("POST", "/api/v1/tree/commit", "").Want(t, 200, `"root":"`+v.Root+`"`)
-	if v := lookAt(t, h, ""); !v.Unchanged || v.Committed.Root != v.Root || fmt.Sprint(v.Committed.Height) != c.Field(t, "height") {
+	if v := lookAt(t, h, ""); !v.Unchanged || v.Committed.Root != v.Root ||
+		fmt.Sprint(v.Committed.Height) != c.Field(t, "height") {
 		t.Errorf("after the commitment: %+v", v)
 	}
 	h.Call("PATCH", "/api/agents/"+ada, `{"title":"Smith"}`).Want(t, 200, "")
@@ -92,8 +100,11 @@ func TestAccessToTheTree(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	agent := func(of, name string) (id, as string) {
-		id = h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"`+name+`","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").Field(t, "id")
-		return id, "Authorization: Bearer " + h.Call("POST", "/api/agents/"+id+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+		id = h.Call("POST", "/api/companies/"+of+"/agents",
+			`{"name":"`+name+`","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").
+			Field(t, "id")
+		return id, "Authorization: Bearer " + h.Call("POST", "/api/agents/"+id+"/keys", `{"name":"k"}`).Want(t, 201, "").
+			Field(t, "token")
 	}
 	acme, bee := h.Company("Acme"), h.Company("Bee")
 	ada, asAda := agent(acme, "Ada")
@@ -112,7 +123,8 @@ func TestAccessToTheTree(t *testing.T) {
 	access("/companies/"+bee, "read", asAda).Want(t, 200, `"allowed":false,"reason":"no grant on`)
 	grant("/companies/"+bee, "agent:"+ada, `,"role":"operator","delegate":true`, asAda).Want(t, 403, `"code":"FORBIDDEN"`)
 	grant("/companies/"+bee, "agent:"+ada, `,"role":"operator","delegate":true`).Want(t, 201, `"by":"user:local-board"`)
-	access("/companies/"+bee+"/agents", "use", asAda).Want(t, 200, `"allowed":true,"reason":"operator of /companies/`+bee+`"`)
+	access("/companies/"+bee+"/agents", "use", asAda).
+		Want(t, 200, `"allowed":true,"reason":"operator of /companies/`+bee+`"`)
 	access("/companies/"+bee, "change", asAda).Want(t, 200, `"allowed":false`)
 	h.Call("GET", "/api/v1/tree?path=/companies/"+bee, "", asAda).Want(t, 200, `"name":"Bee"`)
 	grant("/companies/"+bee+"/secrets", "*", `,"deny":true`).Want(t, 201, `"role":null`)
@@ -122,16 +134,22 @@ func TestAccessToTheTree(t *testing.T) {
 	grant("/companies/"+bee+"/agents", "agent:"+bob, `,"role":"admin"`, asAda).Want(t, 403, `"code":"FORBIDDEN"`)
 	grant("/companies/"+bee+"/agents", "agent:"+bob, `,"role":"operator"`, asAda).Want(t, 201, `"by":"agent:`+ada+`"`)
 	access("/companies/"+bee+"/agents", "use", asBob).Want(t, 200, `"allowed":true`)
-	h.Call("DELETE", "/api/v1/tree/grants?path=/companies/"+bee+"&subject=agent:"+ada, "", asBob).Want(t, 403, `"code":"FORBIDDEN"`)
-	h.Call("DELETE", "/api/v1/tree/grants?path=/companies/"+bee+"&subject=agent:"+ada, "").Want(t, 200, `"role":"operator"`)
+	h.Call("DELETE", "/api/v1/tree/grants?path=/companies/"+bee+"&subject=agent:"+ada, "", asBob).
+		Want(t, 403, `"code":"FORBIDDEN"`)
+	h.Call("DELETE", "/api/v1/tree/grants?path=/companies/"+bee+"&subject=agent:"+ada, "").
+		Want(t, 200, `"role":"operator"`)
 	access("/companies/"+bee, "read", asAda).Want(t, 200, `"allowed":false`)
-	h.Call("DELETE", "/api/v1/tree/grants?path=/companies/"+bee+"&subject=agent:"+ada, "").Want(t, 404, `"code":"NOT_FOUND"`)
+	h.Call("DELETE", "/api/v1/tree/grants?path=/companies/"+bee+"&subject=agent:"+ada, "").
+		Want(t, 404, `"code":"NOT_FOUND"`)
 	h.Call("DELETE", "/api/v1/tree/grants?path=/companies/"+bee+"/secrets&subject=*", "").Want(t, 200, `"deny":true`)
 	h.Call("GET", "/api/v1/tree/grants?path=/companies", "").Want(t, 200, `"subject":"agent:`+bob+`"`)
 
 	for body, want := range map[string]string{
-		`{"path":"/nowhere","subject":"*","role":"viewer"}`: "no /nowhere", `{"path":"apps","subject":"*","role":"viewer"}`: "path: ", `{"path":"/apps","subject":"x","role":"viewer"}`: "subject: ",
-		`{"path":"/apps","subject":"*"}`: "role: ", `{"path":"/apps","subject":"*","role":"king"}`: "role", `{"path":"/apps","subject":"*","deny":true,"role":"viewer"}`: "deny: ",
+		`{"path":"/nowhere","subject":"*","role":"viewer"}`: "no /nowhere",
+		`{"path":"apps","subject":"*","role":"viewer"}`:     "path: ",
+		`{"path":"/apps","subject":"x","role":"viewer"}`:    "subject: ",
+		`{"path":"/apps","subject":"*"}`:                    "role: ", `{"path":"/apps","subject":"*","role":"king"}`: "role",
+		`{"path":"/apps","subject":"*","deny":true,"role":"viewer"}`:                    "deny: ",
 		`{"path":"/apps","subject":"*","role":"viewer","until":"2001-01-01T00:00:00Z"}`: "until: ",
 	} {
 		status := 400

@@ -21,8 +21,11 @@ curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-
 // hand makes an agent that hands its work on, gives it an issue, and waits until the issue has a status.
 func hand(t *testing.T, h *apitest.Harness, of ledger.CompanyID, name, config, title, status string) entity.Issue {
 	t.Helper()
-	a := h.Call("POST", "/api/companies/"+string(of)+"/agents", fmt.Sprintf(`{"name":%q,"role":"engineer","adapterType":"weftos","adapterConfig":%s}`, name, config)).Want(t, 201, "").Field(t, "id")
-	id := h.Call("POST", "/api/companies/"+string(of)+"/issues", fmt.Sprintf(`{"title":%q,"assigneeAgentId":%q,"status":"todo"}`, title, a)).Want(t, 201, "").Field(t, "id")
+	a := h.Call("POST", "/api/companies/"+string(of)+"/agents",
+		fmt.Sprintf(`{"name":%q,"role":"engineer","adapterType":"weftos","adapterConfig":%s}`, name, config)).
+		Want(t, 201, "").Field(t, "id")
+	id := h.Call("POST", "/api/companies/"+string(of)+"/issues",
+		fmt.Sprintf(`{"title":%q,"assigneeAgentId":%q,"status":"todo"}`, title, a)).Want(t, 201, "").Field(t, "id")
 	var i entity.Issue
 	h.Until(name+"'s issue to be "+status, func(tx *ledger.Tx) bool {
 		i, _ = entity.IssueOf(tx, of, id)
@@ -43,7 +46,8 @@ func TestATaskIsHandedToAnotherMesh(t *testing.T) {
 	near, far := apitest.NewWorkingHarness(t), apitest.NewWorkingHarness(t)
 	there := ledger.CompanyID(far.Company("Far"))
 	reviewer := far.NewAgent(there, "Reviewer", finish)
-	token := far.Call("POST", "/api/v1/capabilities", `{"capabilities":["govern","execute"],"agent_id":"`+reviewer+`"}`).Want(t, 201, `"scheme":"WeftOS-Cap"`).Field(t, "token")
+	token := far.Call("POST", "/api/v1/capabilities", `{"capabilities":["govern","execute"],"agent_id":"`+reviewer+`"}`).
+		Want(t, 201, `"scheme":"WeftOS-Cap"`).Field(t, "token")
 	here := ledger.CompanyID(near.Company("Near"))
 	config := fmt.Sprintf(`{"base_url":%q,"token":%q,"agentId":%q,"model":"local/llama3.1"}`, far.Web, token, reviewer)
 	i := hand(t, near, here, "Hand", config, "Review PR #42", "done")
@@ -51,16 +55,19 @@ func TestATaskIsHandedToAnotherMesh(t *testing.T) {
 	near.Call("GET", "/api/companies/"+string(here)+"/costs/summary", "").Want(t, 200, `"spendCents":3`)
 	far.Call("GET", "/api/companies/"+string(there)+"/issues", "").Want(t, 200, `local/llama3.1`)
 	list := near.Call("GET", "/api/companies/"+string(here)+"/heartbeat-runs", "").Decode(t).([]any)
-	runs := near.Call("GET", "/api/heartbeat-runs/"+list[0].(map[string]any)["id"].(string), "").Want(t, 200, `"decision":"permit"`)
+	runs := near.Call("GET", "/api/heartbeat-runs/"+list[0].(map[string]any)["id"].(string), "").
+		Want(t, 200, `"decision":"permit"`)
 	if strings.Contains(string(runs.Body), token) || strings.Contains(near.Log.String(), token) {
 		t.Error("the token is in a run or a log")
 	}
 
 	// A token for another agent is refused, and the run says so.
 	other := far.NewAgent(there, "Other", "true")
-	a := near.Call("POST", "/api/companies/"+string(here)+"/agents", fmt.Sprintf(`{"name":"Wrong","role":"engineer","adapterType":"weftos","adapterConfig":{"baseUrl":%q,"token":%q,"agentId":%q}}`,
-		far.Web, token, other)).Want(t, 201, "").Field(t, "id")
-	id := near.Call("POST", "/api/companies/"+string(here)+"/issues", fmt.Sprintf(`{"title":"Spy","assigneeAgentId":%q,"status":"todo"}`, a)).Want(t, 201, "").Field(t, "id")
+	a := near.Call("POST", "/api/companies/"+string(here)+"/agents",
+		fmt.Sprintf(`{"name":"Wrong","role":"engineer","adapterType":"weftos","adapterConfig":{"baseUrl":%q,"token":%q,"agentId":%q}}`,
+			far.Web, token, other)).Want(t, 201, "").Field(t, "id")
+	id := near.Call("POST", "/api/companies/"+string(here)+"/issues",
+		fmt.Sprintf(`{"title":"Spy","assigneeAgentId":%q,"status":"todo"}`, a)).Want(t, 201, "").Field(t, "id")
 	near.Until("the run to fail", func(tx *ledger.Tx) bool {
 		for r := range entity.RunsOfIssue(tx, here, id) {
 			return r.ErrorCode == "auth_required" && strings.Contains(string(r.Error), "another agent")
@@ -78,11 +85,13 @@ func TestATaskIsHandedOnWithinTheMesh(t *testing.T) {
 	i := hand(t, h, of, "Lead", `{"agentId":"Doer"}`, "Do it", "done")
 	h.Call("GET", "/api/issues/"+i.ID+"/comments", "").Want(t, 200, "Found 2 potential issues")
 	h.Call("GET", "/api/companies/"+string(of)+"/costs/summary", "").Want(t, 200, `"spendCents":3`) // once, on who did it
-	loop := `{"title":"Round and round","description":"Context:\n\n` + "```json\\n{\\n  \\\"weftos_hops\\\": 8\\n}\\n```" + `","assigneeAgentId":%q,"status":"todo"}`
+	loop := `{"title":"Round and round","description":"Context:\n\n` + "```json\\n{\\n  \\\"weftos_hops\\\": 8\\n}\\n```" +
+		`","assigneeAgentId":%q,"status":"todo"}`
 	lead := h.Call("GET", "/api/companies/"+string(of)+"/agents", "").Decode(t).([]any)
 	for _, a := range lead {
 		if a := a.(map[string]any); a["name"] == "Lead" {
-			id := h.Call("POST", "/api/companies/"+string(of)+"/issues", fmt.Sprintf(loop, a["id"])).Want(t, 201, "").Field(t, "id")
+			id := h.Call("POST", "/api/companies/"+string(of)+"/issues", fmt.Sprintf(loop, a["id"])).Want(t, 201, "").
+				Field(t, "id")
 			h.Until("the circle to end", func(tx *ledger.Tx) bool {
 				i, _ := entity.IssueOf(tx, of, id)
 				return i.Status == entity.IssueBlocked
@@ -98,11 +107,14 @@ func TestACapabilityTokenGrantsWhatItSays(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := h.Company("Acme")
 	agent := func(name string) string {
-		return h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"`+name+`","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").Field(t, "id")
+		return h.Call("POST", "/api/companies/"+of+"/agents",
+			`{"name":"`+name+`","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").
+			Field(t, "id")
 	}
 	ada, bob := agent("Ada"), agent("Bob")
 	mint := func(body string, as ...string) string {
-		return "Authorization: WeftOS-Cap " + h.Call("POST", "/api/v1/capabilities", body, as...).Want(t, 201, `"token":"cap1.`).Field(t, "token")
+		return "Authorization: WeftOS-Cap " + h.Call("POST", "/api/v1/capabilities", body, as...).
+			Want(t, 201, `"token":"cap1.`).Field(t, "token")
 	}
 	ask := func(who string) string { return `{"action":"fs.stat","agent_id":"` + who + `"}` }
 	govern := mint(`{"capabilities":["govern"],"agent_id":"Ada","company_id":"` + of + `"}`)
@@ -113,7 +125,8 @@ func TestACapabilityTokenGrantsWhatItSays(t *testing.T) {
 	h.Call("POST", "/api/v1/capabilities", `{"capabilities":["execute"]}`, govern).Want(t, 403, "does not grant this")
 	h.Call("POST", "/api/v1/govern", ask(ada), govern+"x").Want(t, 401, `"code":"UNAUTHORIZED"`)
 	h.Call("POST", "/api/v1/govern", ask(ada), "Authorization: WeftOS-Cap admin").Want(t, 401, `"code":"UNAUTHORIZED"`)
-	h.Call("POST", "/api/v1/execute", `{"agent_id":"`+ada+`","task":"x","timeout_ms":0}`, mint(`{"capabilities":["execute"]}`)).Want(t, 202, `"agent_id":"`+ada+`"`)
+	h.Call("POST", "/api/v1/execute", `{"agent_id":"`+ada+`","task":"x","timeout_ms":0}`,
+		mint(`{"capabilities":["execute"]}`)).Want(t, 202, `"agent_id":"`+ada+`"`)
 
 	// It ends with the key that it was made with, and an agent's is for its own company.
 	key := h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "")
@@ -121,22 +134,27 @@ func TestACapabilityTokenGrantsWhatItSays(t *testing.T) {
 	own := mint(`{"capabilities":["govern"],"ttl_seconds":60}`, asAda)
 	h.Call("POST", "/api/v1/govern", ask(ada), own).Want(t, 200, `"decision":"permit"`)
 	h.Call("POST", "/api/v1/govern", ask(bob), own).Want(t, 403, "an agent asks about itself")
-	h.Call("POST", "/api/v1/capabilities", `{"capabilities":["govern"],"company_id":"`+h.Company("Other")+`"}`, asAda).Want(t, 404, `"code":"NOT_FOUND"`)
+	h.Call("POST", "/api/v1/capabilities", `{"capabilities":["govern"],"company_id":"`+h.Company("Other")+`"}`, asAda).
+		Want(t, 404, `"code":"NOT_FOUND"`)
 	h.Call("DELETE", "/api/agents/"+ada+"/keys/"+key.Field(t, "id"), "").Want(t, 200, "")
 	h.Call("POST", "/api/v1/govern", ask(ada), own).Want(t, 401, `"code":"UNAUTHORIZED"`)
 
-	for body, code := range map[string]string{`{}`: "capabilities", `{"capabilities":["admin"]}`: "capabilities", `{"capabilities":["govern"],"ttl_seconds":86401}`: "ttl_seconds",
-		`{"capabilities":["govern"],"ttl_seconds":0}`: "ttl_seconds", `{"capabilities":["govern"],"company_id":"x"}`: "company_id"} {
+	for body, code := range map[string]string{`{}`: "capabilities", `{"capabilities":["admin"]}`: "capabilities",
+		`{"capabilities":["govern"],"ttl_seconds":86401}`: "ttl_seconds",
+		`{"capabilities":["govern"],"ttl_seconds":0}`:     "ttl_seconds",
+		`{"capabilities":["govern"],"company_id":"x"}`:    "company_id"} {
 		h.Call("POST", "/api/v1/capabilities", body).Want(t, 400, code)
 	}
-	h.Call("POST", "/api/v1/capabilities", `{"capabilities":["govern"],"agent_id":"00000000-0000-4000-8000-000000000000"}`).Want(t, 404, `"code":"NOT_FOUND"`)
+	h.Call("POST", "/api/v1/capabilities",
+		`{"capabilities":["govern"],"agent_id":"00000000-0000-4000-8000-000000000000"}`).Want(t, 404, `"code":"NOT_FOUND"`)
 }
 
 // The documented request is answered with the members of both published forms, each of its type.
 func TestTheGateAnswersBothForms(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	a := h.Call("POST", "/api/v1/govern", `{"action":"execute_shell_command","agent_id":"agent-reviewer","context":{"command":"rm -rf /tmp/build","risk":0.7}}`).Want(t, 200, "")
+	a := h.Call("POST", "/api/v1/govern",
+		`{"action":"execute_shell_command","agent_id":"agent-reviewer","context":{"command":"rm -rf /tmp/build","risk":0.7}}`).Want(t, 200, "")
 	var got struct {
 		Decision    string
 		Reason      string
@@ -153,12 +171,14 @@ func TestTheGateAnswersBothForms(t *testing.T) {
 	if err := json.Unmarshal(a.Body, &members); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"decision", "reason", "effect_vector", "chain_hash", "attestation", "evaluated_rules", "effect_magnitude"} {
+	for _, name := range []string{"decision", "reason", "effect_vector", "chain_hash", "attestation", "evaluated_rules",
+		"effect_magnitude"} {
 		if _, ok := members[name]; !ok {
 			t.Errorf("the answer lacks %s: %s", name, a.Body)
 		}
 	}
-	if got.Decision != "deny" || got.Reason != "High-risk shell command requires Manager approval" || string(got.Vector) != "[0.7,0.5,0.3,0.8,0.6]" ||
+	if got.Decision != "deny" || got.Reason != "High-risk shell command requires Manager approval" ||
+		string(got.Vector) != "[0.7,0.5,0.3,0.8,0.6]" ||
 		got.Magnitude != 1.353 || len(got.Rules) == 0 {
 		t.Errorf("got %s", a.Body)
 	}

@@ -45,7 +45,8 @@ func BenchmarkWhy(b *testing.B) {
 		}
 		for k := range cmds {
 			p := entity.CreateComment{ID: companytest.UID(1 + n*batch + k), Issue: all[(n*batch+k)%issues], Body: "Looked at it"}
-			cmds[k] = ledger.Command{Kind: "comment.create", Company: ledger.CompanyID(of), Actor: ledger.Actor{Type: "user", ID: "local-board"},
+			cmds[k] = ledger.Command{Kind: "comment.create", Company: ledger.CompanyID(of), Actor: ledger.Actor{Type: "user",
+				ID: "local-board"},
 				Credential: ledger.Credential{Kind: "local"}, Payload: ledger.Marshal(p)}
 		}
 		if n%200 == 0 {
@@ -58,7 +59,8 @@ func BenchmarkWhy(b *testing.B) {
 		var took []time.Duration
 		var byKind [3][]time.Duration
 		for n := range 1000 {
-			entity := []string{names[n*37%issues], "comment:" + comments[n%len(comments)], fmt.Sprint("entry:", 2000+uint64(n)*(head-2000)/1000)}[n%3]
+			entity := []string{names[n*37%issues], "comment:" + comments[n%len(comments)],
+				fmt.Sprint("entry:", 2000+uint64(n)*(head-2000)/1000)}[n%3]
 			began := time.Now()
 			a := h.Call("GET", "/api/v1/why/"+entity+"?companyId="+of, "")
 			took = append(took, time.Since(began))

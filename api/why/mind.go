@@ -72,16 +72,20 @@ func think(rc *api.Request) (api.Response, error) {
 		s = rc.Server.Cfg.Mind()
 	}
 	out := thinking{Node: string(rc.Server.Cfg.NodeID), State: s.State, Leads: s.Leads,
-		Tick:     ticks{s.Ticks, s.Interval.Microseconds(), s.Budget.Microseconds(), s.Mean.Microseconds(), s.Max.Microseconds(), s.Cut, s.Drifts},
-		Loop:     loop{s.Sensed, s.Embedded, s.Searched, s.Linked, s.Commits, s.Confirmed},
-		Impulses: impulses{Waiting: s.Waiting, Room: s.Room, Dropped: s.Dropped, Expired: s.Expired, Acknowledged: s.Acknowledged, Last: []impulse{}}}
+		Tick: ticks{s.Ticks, s.Interval.Microseconds(), s.Budget.Microseconds(), s.Mean.Microseconds(),
+			s.Max.Microseconds(), s.Cut, s.Drifts},
+		Loop: loop{s.Sensed, s.Embedded, s.Searched, s.Linked, s.Commits, s.Confirmed},
+		Impulses: impulses{Waiting: s.Waiting, Room: s.Room, Dropped: s.Dropped, Expired: s.Expired,
+			Acknowledged: s.Acknowledged, Last: []impulse{}}}
 	if c := s.Calibration; !c.At.IsZero() {
-		out.Calibration = &measured{core.TimeOf(c.At.Truncate(time.Millisecond)), c.CPU.Microseconds(), c.Sync.Microseconds(), c.Search.Microseconds(), c.Median.Microseconds(), c.Tick.Microseconds(), c.Interval.Microseconds()}
+		out.Calibration = &measured{core.TimeOf(c.At.Truncate(time.Millisecond)), c.CPU.Microseconds(), c.Sync.Microseconds(),
+			c.Search.Microseconds(), c.Median.Microseconds(), c.Tick.Microseconds(), c.Interval.Microseconds()}
 	}
 	err := rc.View(func(tx *ledger.Tx) error {
 		for _, i := range s.Last {
 			if api.Seen(tx, rc, i.Company) {
-				out.Impulses.Last = append(out.Impulses.Last, impulse{i.Kind, i.From, i.To, i.Company, i.Record, core.TimeOf(i.At.Truncate(time.Millisecond)), core.TimeOf(i.Until.Truncate(time.Millisecond))})
+				out.Impulses.Last = append(out.Impulses.Last, impulse{i.Kind, i.From, i.To, i.Company, i.Record,
+					core.TimeOf(i.At.Truncate(time.Millisecond)), core.TimeOf(i.Until.Truncate(time.Millisecond))})
 			}
 		}
 		return nil

@@ -20,16 +20,25 @@ const maxName = 160
 // Routes are the rows of the causal graph.
 func Routes() []api.Route {
 	const tag, at = "why", "/api/v1"
-	of := api.Param{Name: "companyId", Doc: "whose; an agent's own unless given, and that of the entity where its name alone says it"}
+	of := api.Param{Name: "companyId",
+		Doc: "whose; an agent's own unless given, and that of the entity where its name alone says it"}
 	bounds := []api.Param{of, {Name: "depth", Type: "integer", Doc: "steps from the entity, 1 to 64; 12 unless given"},
 		{Name: "limit", Type: "integer", Doc: "nodes, 1 to 1000; 100 unless given"}}
-	ends := []api.Param{{Name: "from", Doc: "an entity, named as for why"}, {Name: "to", Doc: "another entity of the same company"}, of}
+	ends := []api.Param{{Name: "from", Doc: "an entity, named as for why"},
+		{Name: "to", Doc: "another entity of the same company"}, of}
 	return []api.Route{
-		{Method: "GET", Path: at + "/why/{entity}", Tag: tag, Summary: "Say why something is there: walk from it to its causes. An entity is an ID, an identifier such as ACM-7, type:id, or #height of an entry",
-			Query: bounds, Out: walked{}, Handle: walk(false)},
-		{Method: "GET", Path: at + "/effects/{entity}", Tag: tag, Summary: "Say what came of something: walk from it to its effects", Query: bounds, Out: walked{}, Handle: walk(true)},
-		{Method: "GET", Path: at + "/path", Tag: tag, Summary: "Find the shortest way from one entity to another along causes and effects", Query: ends, Out: pathway{}, Handle: path},
-		{Method: "GET", Path: at + "/mind", Tag: tag, Summary: "Say what the mind of this node did: its ticks, impulses and links, and what was measured of the node", Who: api.Board, Out: thinking{}, Handle: think},
+		{Method: "GET", Path: at + "/why/{entity}", Tag: tag,
+			Summary: "Say why something is there: walk from it to its causes. An entity is an ID, an identifier such as ACM-7, type:id, or #height of an entry",
+			Query:   bounds, Out: walked{}, Handle: walk(false)},
+		{Method: "GET", Path: at + "/effects/{entity}", Tag: tag,
+			Summary: "Say what came of something: walk from it to its effects", Query: bounds, Out: walked{},
+			Handle: walk(true)},
+		{Method: "GET", Path: at + "/path", Tag: tag,
+			Summary: "Find the shortest way from one entity to another along causes and effects", Query: ends, Out: pathway{},
+			Handle: path},
+		{Method: "GET", Path: at + "/mind", Tag: tag,
+			Summary: "Say what the mind of this node did: its ticks, impulses and links, and what was measured of the node",
+			Who:     api.Board, Out: thinking{}, Handle: think},
 	}
 }
 
@@ -188,12 +197,14 @@ func walk(effects bool) func(rc *api.Request) (api.Response, error) {
 }
 
 func shown(f cause.Found, of ledger.CompanyID) walked {
-	out := walked{Root: f.Points[0].Ref.String(), Nodes: make([]reached, len(f.Points)), Edges: edges(f.Edges), More: f.More, Cross: []crossRef{}}
+	out := walked{Root: f.Points[0].Ref.String(), Nodes: make([]reached, len(f.Points)), Edges: edges(f.Edges),
+		More: f.More, Cross: []crossRef{}}
 	for n, p := range f.Points {
 		out.Nodes[n] = reached{nodeOf(p.Point), p.Type.Structure().String(), p.Universal(of).String(), p.Depth, p.More}
 	}
 	for _, x := range f.CrossRefs() {
-		out.Cross = append(out.Cross, crossRef{x.From.Universal(of).String(), x.From.Type.Structure().String(), x.To.Universal(of).String(), x.To.Type.Structure().String(),
+		out.Cross = append(out.Cross, crossRef{x.From.Universal(of).String(), x.From.Type.Structure().String(),
+			x.To.Universal(of).String(), x.To.Type.Structure().String(),
 			x.Kind.String(), int(x.Kind), x.At, x.Height})
 	}
 	return out

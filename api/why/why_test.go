@@ -31,12 +31,15 @@ func tell(t *testing.T) *story {
 	s.top = h.Assign(ledger.CompanyID(s.of), s.ada, "Close the books")
 	s.run1 = h.Start(ledger.CompanyID(s.of), s.runOf(s.top))
 	s.asAda, s.asBob = s.bear(s.ada), s.bear(s.bob)
-	s.sub = h.Call("POST", in+"/issues", `{"title":"Count the invoices","parentId":"`+s.top+`","assigneeAgentId":"`+s.bob+`","status":"todo"}`, s.asAda, "X-Paperclip-Run-Id: "+s.run1).Want(t, 201, "").Field(t, "id")
+	s.sub = h.Call("POST", in+"/issues",
+		`{"title":"Count the invoices","parentId":"`+s.top+`","assigneeAgentId":"`+s.bob+`","status":"todo"}`, s.asAda,
+		"X-Paperclip-Run-Id: "+s.run1).Want(t, 201, "").Field(t, "id")
 	s.ticket = h.Call("GET", "/api/issues/"+s.sub, "").Want(t, 200, "").Field(t, "identifier")
 	s.run2 = h.Start(ledger.CompanyID(s.of), s.runOf(s.sub))
 	h.Call("PATCH", "/api/agents/"+s.bob+"/budgets", `{"budgetMonthlyCents":10}`).Want(t, 200, "")
-	s.cost = h.Call("POST", in+"/cost-events", `{"agentId":"`+s.bob+`","issueId":"`+s.sub+`","heartbeatRunId":"`+s.run2+`","provider":"openai","model":"gpt-5","costCents":12,"occurredAt":"`+
-		time.Now().UTC().Format(time.RFC3339)+`"}`, s.asBob, "X-Paperclip-Run-Id: "+s.run2).Want(t, 201, "").Field(t, "id")
+	s.cost = h.Call("POST", in+"/cost-events",
+		`{"agentId":"`+s.bob+`","issueId":"`+s.sub+`","heartbeatRunId":"`+s.run2+`","provider":"openai","model":"gpt-5","costCents":12,"occurredAt":"`+
+			time.Now().UTC().Format(time.RFC3339)+`"}`, s.asBob, "X-Paperclip-Run-Id: "+s.run2).Want(t, 201, "").Field(t, "id")
 	for _, row := range h.Call("GET", in+"/budgets/overview", "").Want(t, 200, "").Decode(t).(map[string]any)["activeIncidents"].([]any) {
 		if row := row.(map[string]any); row["thresholdType"] == "hard" {
 			s.incident = row["id"].(string)
@@ -49,13 +52,15 @@ func tell(t *testing.T) *story {
 }
 
 func (s *story) bear(agent string) string {
-	return "Authorization: Bearer " + s.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`).Want(s.t, 201, "").Field(s.t, "token")
+	return "Authorization: Bearer " + s.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`).Want(s.t, 201, "").
+		Field(s.t, "token")
 }
 
 // runOf returns the run that an issue's assignment woke.
 func (s *story) runOf(issue string) string {
 	s.t.Helper()
-	for _, row := range s.Call("GET", "/api/companies/"+s.of+"/heartbeat-runs", "").Want(s.t, 200, "").Decode(s.t).([]any) {
+	for _, row := range s.Call("GET", "/api/companies/"+s.of+"/heartbeat-runs", "").Want(s.t, 200, "").
+		Decode(s.t).([]any) {
 		row := row.(map[string]any)
 		if row["contextSnapshot"].(map[string]any)["issueId"] == issue {
 			return row["id"].(string)
@@ -68,7 +73,8 @@ func (s *story) runOf(issue string) string {
 // walk returns the nodes and the edges, as "from kind to", of an answer.
 func (s *story) walk(way, entity string, headers ...string) (nodes, edges []string, whole map[string]any) {
 	s.t.Helper()
-	whole = s.Call("GET", "/api/v1/"+way+"/"+strings.ReplaceAll(entity, "#", "%23"), "", headers...).Want(s.t, 200, `"nodes"`).Decode(s.t).(map[string]any)
+	whole = s.Call("GET", "/api/v1/"+way+"/"+strings.ReplaceAll(entity, "#", "%23"), "", headers...).
+		Want(s.t, 200, `"nodes"`).Decode(s.t).(map[string]any)
 	for _, n := range whole["nodes"].([]any) {
 		nodes = append(nodes, n.(map[string]any)["id"].(string))
 	}
@@ -109,7 +115,8 @@ func TestTheChainOfABudgetStop(t *testing.T) {
 		t.Errorf("answered %v", whole)
 	}
 	_, edges, _ = s.walk("effects", s.top)
-	wantAll(t, "effects of the issue", edges, append(links[:6:6], "incident:"+s.incident+" inhibits run:"+s.run2, "incident:"+s.incident+" inhibits agent:"+s.bob)...)
+	wantAll(t, "effects of the issue", edges, append(links[:6:6], "incident:"+s.incident+" inhibits run:"+s.run2,
+		"incident:"+s.incident+" inhibits agent:"+s.bob)...)
 	_, edges, _ = s.walk("why", s.run2)
 	wantAll(t, "why of the run that was stopped", edges, "incident:"+s.incident+" inhibits run:"+s.run2)
 	nodes, _, _ = s.walk("why", s.ticket)
@@ -119,7 +126,8 @@ func TestTheChainOfABudgetStop(t *testing.T) {
 	if way["direction"] != "forward" || len(way["nodes"].([]any)) != len(way["edges"].([]any))+1 {
 		t.Errorf("the way there: %v", way)
 	}
-	back := s.Call("GET", "/api/v1/path?to="+s.top+"&from=incident:"+s.incident+"&companyId="+s.of, "").Want(t, 200, `"direction":"back"`).Decode(t).(map[string]any)
+	back := s.Call("GET", "/api/v1/path?to="+s.top+"&from=incident:"+s.incident+"&companyId="+s.of, "").
+		Want(t, 200, `"direction":"back"`).Decode(t).(map[string]any)
 	if len(back["nodes"].([]any)) != len(way["nodes"].([]any)) {
 		t.Errorf("the way back: %v", back)
 	}
@@ -132,7 +140,8 @@ func TestEachKindOfEdge(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
 	in := "/api/companies/" + s.of
-	comment := s.Call("POST", "/api/issues/"+s.top+"/comments", `{"body":"Where is \u001b[31mthe ledger?"}`).Want(t, 201, "").Field(t, "id")
+	comment := s.Call("POST", "/api/issues/"+s.top+"/comments", `{"body":"Where is \u001b[31mthe ledger?"}`).
+		Want(t, 201, "").Field(t, "id")
 	_, edges, whole := s.walk("effects", "comment:"+comment+"?companyId="+s.of)
 	if len(edges) != 1 || !strings.HasPrefix(edges[0], "comment:"+comment+" triggered_by run:") {
 		t.Errorf("what a comment led to: %v", edges)
@@ -160,12 +169,15 @@ func TestEachKindOfEdge(t *testing.T) {
 	_, edges, _ = s.walk("why", memory)
 	wantAll(t, "a memory", edges, "issue:"+blocker+" evidence_for memory:"+memory)
 
-	ask := s.Call("POST", in+"/approvals", `{"type":"request_board_approval","payload":{"title":"Pay","summary":"Pay Globex"},"issueIds":["`+s.top+`"]}`, s.asAda, "X-Paperclip-Run-Id: "+s.run1).Want(t, 201, "").Field(t, "id")
+	ask := s.Call("POST", in+"/approvals",
+		`{"type":"request_board_approval","payload":{"title":"Pay","summary":"Pay Globex"},"issueIds":["`+s.top+`"]}`,
+		s.asAda, "X-Paperclip-Run-Id: "+s.run1).Want(t, 201, "").Field(t, "id")
 	_, edges, _ = s.walk("why", s.top)
 	wantAll(t, "an issue that waits", edges, "approval:"+ask+" inhibits issue:"+s.top)
 	s.Call("POST", "/api/approvals/"+ask+"/reject", `{}`).Want(t, 200, "")
 	_, edges, _ = s.walk("why", s.top)
-	wantAll(t, "an issue that was told no", edges, "approval:"+ask+" contradicts issue:"+s.top, "user:local-board contradicts approval:"+ask, "run:"+s.run1+" causes approval:"+ask)
+	wantAll(t, "an issue that was told no", edges, "approval:"+ask+" contradicts issue:"+s.top,
+		"user:local-board contradicts approval:"+ask, "run:"+s.run1+" causes approval:"+ask)
 
 	entries := s.Call("GET", in+"/activity?entityType=issue&entityId="+s.top, "").Want(t, 200, "").Decode(t).([]any)
 	height := fmt.Sprint(entries[0].(map[string]any)["height"])
@@ -183,7 +195,8 @@ func TestBoundariesOfTheGraph(t *testing.T) {
 	s := tell(t)
 	other := s.Company("Globex")
 	eve := s.bear(s.NewAgent(ledger.CompanyID(other), "Eve", "true"))
-	for _, name := range []string{s.top, s.ticket, s.run1, "issue:" + s.sub, "cost:" + s.cost, "incident:" + s.incident, s.ada, "entry:5", "%235"} {
+	for _, name := range []string{s.top, s.ticket, s.run1, "issue:" + s.sub, "cost:" + s.cost, "incident:" + s.incident,
+		s.ada, "entry:5", "%235"} {
 		for _, way := range []string{"why", "effects"} {
 			s.Call("GET", "/api/v1/"+way+"/"+name, "", eve).Want(t, 404, "Entity not found")
 			s.Call("GET", "/api/v1/"+way+"/"+name+"?companyId="+s.of, "", eve).Want(t, 404, "Entity not found")
@@ -191,8 +204,10 @@ func TestBoundariesOfTheGraph(t *testing.T) {
 		}
 		s.Call("GET", "/api/v1/path?from="+name+"&to="+s.top, "", eve).Want(t, 404, "Entity not found")
 	}
-	hidden := s.Call("POST", "/api/v1/memory", `{"text":"Ada keeps this","private":true,"issueId":"`+s.top+`"}`, s.asAda).Want(t, 201, "").Field(t, "id")
-	shared := s.Call("POST", "/api/v1/memory", `{"text":"All know this","links":["`+hidden+`"]}`, s.asAda).Want(t, 201, "").Field(t, "id")
+	hidden := s.Call("POST", "/api/v1/memory", `{"text":"Ada keeps this","private":true,"issueId":"`+s.top+`"}`, s.asAda).
+		Want(t, 201, "").Field(t, "id")
+	shared := s.Call("POST", "/api/v1/memory", `{"text":"All know this","links":["`+hidden+`"]}`, s.asAda).
+		Want(t, 201, "").Field(t, "id")
 	s.Call("GET", "/api/v1/why/"+hidden, "", s.asBob).Want(t, 404, "Entity not found")
 	nodes, _, whole := s.walk("why", shared, s.asBob)
 	if slices.Contains(nodes, "memory:"+hidden) || whole["more"] != false {
@@ -230,7 +245,8 @@ func TestBadQuestions(t *testing.T) {
 		h.Call("GET", path, "").Want(t, 400, says)
 	}
 	h.Call("GET", "/api/v1/why/nothing", "").Want(t, 404, "Entity not found")
-	for _, name := range []string{"nothing", "ACM-999", "lunch:1", "issue:", "issue:..", "entry:0", "entry:-1", "entry:99999999999999999999", "%23999999", "user%3A", issue + "x", "comment:" + issue} {
+	for _, name := range []string{"nothing", "ACM-999", "lunch:1", "issue:", "issue:..", "entry:0", "entry:-1",
+		"entry:99999999999999999999", "%23999999", "user%3A", issue + "x", "comment:" + issue} {
 		h.Call("GET", "/api/v1/why/"+name+in, "").Want(t, 404, "Entity not found")
 	}
 	h.Call("GET", "/api/v1/why/"+issue+in+"&depth=100000&limit=-3", "").Want(t, 200, `"nodes"`) // brought into bounds
@@ -246,19 +262,23 @@ func TestTheMindIsShown(t *testing.T) {
 	h := apitest.NewHarness(t, func(c *api.Config) {
 		c.Mind = func() mind.Stat {
 			at := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-			return mind.Stat{State: "ticking", Leads: true, Ticks: 7, Interval: 50 * time.Millisecond, Budget: 15 * time.Millisecond, Waiting: 3, Linked: 2,
-				Last:        []mind.Impulse{{Kind: mind.Novelty, Company: ledger.CompanyID(seen), Record: "r1", At: at, Until: at}, {Kind: mind.Belief, Company: ledger.CompanyID(hidden), Record: "r2", At: at, Until: at}},
+			return mind.Stat{State: "ticking", Leads: true, Ticks: 7, Interval: 50 * time.Millisecond,
+				Budget: 15 * time.Millisecond, Waiting: 3, Linked: 2,
+				Last: []mind.Impulse{{Kind: mind.Novelty, Company: ledger.CompanyID(seen), Record: "r1", At: at, Until: at},
+					{Kind: mind.Belief, Company: ledger.CompanyID(hidden), Record: "r2", At: at, Until: at}},
 				Calibration: mind.Calibration{At: at, CPU: 31 * time.Microsecond, Tick: 2 * time.Millisecond}}
 		}
 	})
 	seen, hidden = h.Company("Acme"), "00000000-0000-4000-8000-000000000009"
 	a := h.Call("GET", "/api/v1/mind", "").Want(t, 200, `"state":"ticking"`)
-	for _, text := range []string{`"count":7`, `"budgetMicros":15000`, `"waiting":3`, `"linked":2`, `"memoryId":"r1"`, `"hashMicros":31`, `"tickMicros":2000`} {
+	for _, text := range []string{`"count":7`, `"budgetMicros":15000`, `"waiting":3`, `"linked":2`, `"memoryId":"r1"`,
+		`"hashMicros":31`, `"tickMicros":2000`} {
 		a.Want(t, 200, text)
 	}
 	if strings.Contains(string(a.Body), "r2") {
 		t.Errorf("it tells of a company that the asker does not see: %s", a.Body)
 	}
-	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+h.NewAgent(ledger.CompanyID(seen), "Ada", "true")+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+h.NewAgent(ledger.CompanyID(seen), "Ada",
+		"true")+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
 	h.Call("GET", "/api/v1/mind", "", key).Want(t, 403, "Board access required")
 }

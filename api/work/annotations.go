@@ -60,16 +60,22 @@ type shownAnnotation struct {
 func AnnotationRoutes() []api.Route {
 	const tag, base = "issues", "/api/issues/{id}/documents/{key}/annotations"
 	return []api.Route{
-		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a document", Out: []shownAnnotation{}, Query: remarkParams, Handle: listAnnotations},
-		{Method: "POST", Path: base, Tag: tag, Summary: "Remark on a part of a document", In: annotationBody{}, Out: shownAnnotation{}, Status: 201, Handle: newAnnotation},
-		{Method: "GET", Path: base + "/{threadId}", Tag: tag, Summary: "Read a thread of remarks", Out: shownAnnotation{}, Handle: readAnnotation},
-		{Method: "PATCH", Path: base + "/{threadId}", Tag: tag, Summary: "Resolve a thread of remarks, or open it again", In: annotationPatch{}, Out: shownAnnotation{}, Handle: patchAnnotation},
-		{Method: "POST", Path: base + "/{threadId}/comments", Tag: tag, Summary: "Answer in a thread of remarks", In: remarkBody{}, Out: shownAnnotation{}, Status: 201, Handle: commentAnnotation},
+		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a document", Out: []shownAnnotation{},
+			Query: remarkParams, Handle: listAnnotations},
+		{Method: "POST", Path: base, Tag: tag, Summary: "Remark on a part of a document", In: annotationBody{},
+			Out: shownAnnotation{}, Status: 201, Handle: newAnnotation},
+		{Method: "GET", Path: base + "/{threadId}", Tag: tag, Summary: "Read a thread of remarks", Out: shownAnnotation{},
+			Handle: readAnnotation},
+		{Method: "PATCH", Path: base + "/{threadId}", Tag: tag, Summary: "Resolve a thread of remarks, or open it again",
+			In: annotationPatch{}, Out: shownAnnotation{}, Handle: patchAnnotation},
+		{Method: "POST", Path: base + "/{threadId}/comments", Tag: tag, Summary: "Answer in a thread of remarks",
+			In: remarkBody{}, Out: shownAnnotation{}, Status: 201, Handle: commentAnnotation},
 	}
 }
 
 func showAnnotation(a paper.Annotation, d paper.Document, text string) shownAnnotation {
-	out := shownAnnotation{Annotation: a, AnchorState: "active", Current: d.Latest, CurrentNo: d.Number, Selector: a.AnnotationSelector()}
+	out := shownAnnotation{Annotation: a, AnchorState: "active", Current: d.Latest, CurrentNo: d.Number,
+		Selector: a.AnnotationSelector()}
 	if !strings.Contains(text, a.Exact) {
 		out.AnchorState = "orphaned"
 	}
@@ -97,7 +103,10 @@ func wantedRemarks(rc *api.Request) (only func([]paper.Annotation) []paper.Annot
 		}
 	}
 	return func(list []paper.Annotation) []paper.Annotation {
-		list = slices.DeleteFunc(list, func(a paper.Annotation) bool { return status != "" && status != "all" && a.Status != status })
+		list = slices.DeleteFunc(list, func(a paper.Annotation) bool {
+			return status != "" && status != "all" &&
+				a.Status != status
+		})
 		for n := range list {
 			if !comments {
 				list[n].Comments = []paper.AnnotationComment{}
@@ -158,7 +167,8 @@ func newAnnotation(rc *api.Request) (api.Response, error) {
 	}
 	q, p := in.Selector.Quote, in.Selector.Position
 	return annotating(rc, paper.KindAnnotationCreate, func(issue, key string) any {
-		return paper.AnnotateDocument{ID: api.NewID(), Issue: issue, Key: key, Revision: strings.ToLower(in.Base), Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
+		return paper.AnnotateDocument{ID: api.NewID(), Issue: issue, Key: key, Revision: strings.ToLower(in.Base),
+			Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
 			After: q.Suffix, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd,
 			Comment: paper.Remark{ID: api.NewID(), Body: in.Body, IssueComment: api.BodyID(in.Comment)}}
 	})
@@ -180,6 +190,7 @@ func commentAnnotation(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	return annotating(rc, paper.KindAnnotationComment, func(issue, key string) any {
-		return paper.ChangeAnnotation{Issue: issue, Key: key, Thread: threadID(rc), Comment: paper.Remark{ID: api.NewID(), Body: in.Body, IssueComment: api.BodyID(in.Comment)}}
+		return paper.ChangeAnnotation{Issue: issue, Key: key, Thread: threadID(rc), Comment: paper.Remark{ID: api.NewID(),
+			Body: in.Body, IssueComment: api.BodyID(in.Comment)}}
 	})
 }

@@ -49,8 +49,10 @@ type copies struct {
 
 func showAttachment(at file.Attached) attachmentRow {
 	a, path := at.Asset, "/api/attachments/"+at.Attachment.ID+"/content"
-	return attachmentRow{at.Attachment.ID, a.Company, at.Attachment.Issue, at.Attachment.Comment, at.Attachment.Run, a.ID, a.Provider, a.ObjectKey,
-		a.ContentType, a.Size, a.SHA256, a.Filename, a.CreatedAgent, a.CreatedUser, a.CreatedAt, a.UpdatedAt, path, path, path + "?download=1", nil}
+	return attachmentRow{at.Attachment.ID, a.Company, at.Attachment.Issue, at.Attachment.Comment, at.Attachment.Run, a.ID,
+		a.Provider, a.ObjectKey,
+		a.ContentType, a.Size, a.SHA256, a.Filename, a.CreatedAgent, a.CreatedUser, a.CreatedAt, a.UpdatedAt, path, path,
+		path + "?download=1", nil}
 }
 
 // An assetRow is an asset as answers show it: its ID is called assetId.
@@ -72,29 +74,43 @@ type assetRow struct {
 }
 
 func showAsset(a file.Asset, p blob.Placement) assetRow {
-	return assetRow{a.ID, a.Company, a.Provider, a.ObjectKey, a.ContentType, a.Size, a.SHA256, a.Filename, a.CreatedAgent, a.CreatedUser,
+	return assetRow{a.ID, a.Company, a.Provider, a.ObjectKey, a.ContentType, a.Size, a.SHA256, a.Filename, a.CreatedAgent,
+		a.CreatedUser,
 		a.CreatedAt, a.UpdatedAt, "/api/assets/" + a.ID + "/content", copies{len(p.Holders), p.Wanted}}
 }
 
 func AssetRoutes() []api.Route {
 	const tag = "assets"
 	download := []api.Param{{Name: "download", Type: "boolean", Doc: "save the file, do not show it"}}
-	upload := func(path, summary string, who api.Who, takes api.Taken, out any, handle func(*api.Request) (api.Response, error)) api.Route {
-		return api.Route{Method: "POST", Path: path, Tag: tag, Summary: summary, Who: who, Takes: takes, Out: out, Status: 201,
+	upload := func(path, summary string, who api.Who, takes api.Taken, out any, handle func(*api.Request) (api.Response,
+		error)) api.Route {
+		return api.Route{Method: "POST", Path: path, Tag: tag, Summary: summary, Who: who, Takes: takes, Out: out,
+			Status: 201,
 			NoTool: true, MaxBody: company.MaxAttachmentBytes, Timeout: api.UploadTimeout, Handle: handle}
 	}
 	return []api.Route{
-		upload("/api/companies/{companyId}/issues/{id}/attachments", "Attach a file to an issue: a form with the part file, and issueCommentId if it belongs to a comment", api.Any, api.Form(api.Param{Name: "issueCommentId", Doc: "The comment that the file belongs to."}), attachmentRow{}, attach),
-		{Method: "GET", Path: "/api/issues/{id}/attachments", Tag: tag, Summary: "List the attachments of an issue, the newest first", Out: []attachmentRow{}, Handle: listAttachments},
-		{Method: "GET", Path: "/api/attachments/{id}/content", Tag: tag, Summary: "Read an attachment's bytes, also in ranges", Media: []string{"*/*"}, Also: []int{206, 304}, Query: download, NoTool: true, Handle: attachmentContent},
-		{Method: "DELETE", Path: "/api/attachments/{id}", Tag: tag, Summary: "Delete an attachment", Out: api.Okay{}, Handle: detach},
-		upload("/api/companies/{companyId}/assets/images", "Store an image: a form with the part file, and a namespace", api.Any, api.Form(api.Param{Name: "namespace", Doc: "What the image is for."}), assetRow{}, func(rc *api.Request) (api.Response, error) {
-			return storeImage(rc, "")
-		}),
-		upload("/api/companies/{companyId}/logo", "Store an image for a company's logo, which its branding then names: a form with the part file", api.Board, api.Form(), assetRow{}, func(rc *api.Request) (api.Response, error) {
-			return storeImage(rc, file.LogoNamespace)
-		}),
-		{Method: "GET", Path: "/api/assets/{id}/content", Tag: tag, Summary: "Read an asset's bytes, also in ranges", Media: []string{"*/*"}, Also: []int{206, 304}, Query: download, NoTool: true, Handle: assetContent},
+		upload("/api/companies/{companyId}/issues/{id}/attachments",
+			"Attach a file to an issue: a form with the part file, and issueCommentId if it belongs to a comment", api.Any,
+			api.Form(api.Param{Name: "issueCommentId", Doc: "The comment that the file belongs to."}), attachmentRow{}, attach),
+		{Method: "GET", Path: "/api/issues/{id}/attachments", Tag: tag,
+			Summary: "List the attachments of an issue, the newest first", Out: []attachmentRow{}, Handle: listAttachments},
+		{Method: "GET", Path: "/api/attachments/{id}/content", Tag: tag,
+			Summary: "Read an attachment's bytes, also in ranges", Media: []string{"*/*"}, Also: []int{206, 304},
+			Query: download, NoTool: true, Handle: attachmentContent},
+		{Method: "DELETE", Path: "/api/attachments/{id}", Tag: tag, Summary: "Delete an attachment", Out: api.Okay{},
+			Handle: detach},
+		upload("/api/companies/{companyId}/assets/images", "Store an image: a form with the part file, and a namespace",
+			api.Any, api.Form(api.Param{Name: "namespace", Doc: "What the image is for."}), assetRow{},
+			func(rc *api.Request) (api.Response, error) {
+				return storeImage(rc, "")
+			}),
+		upload("/api/companies/{companyId}/logo",
+			"Store an image for a company's logo, which its branding then names: a form with the part file", api.Board,
+			api.Form(), assetRow{}, func(rc *api.Request) (api.Response, error) {
+				return storeImage(rc, file.LogoNamespace)
+			}),
+		{Method: "GET", Path: "/api/assets/{id}/content", Tag: tag, Summary: "Read an asset's bytes, also in ranges",
+			Media: []string{"*/*"}, Also: []int{206, 304}, Query: download, NoTool: true, Handle: assetContent},
 	}
 }
 
@@ -125,13 +141,15 @@ func attach(rc *api.Request) (api.Response, error) {
 	}
 	comment := strings.ToLower(up.Fields["issueCommentId"])
 	if comment != "" && !api.IsUUID(comment) {
-		return api.Response{}, api.ValidationError(api.Issue{Origin: "string", Code: "invalid_format", Format: "guid", Path: []any{"issueCommentId"}, Message: "Invalid GUID"})
+		return api.Response{}, api.ValidationError(api.Issue{Origin: "string", Code: "invalid_format", Format: "guid",
+			Path: []any{"issueCommentId"}, Message: "Invalid GUID"})
 	}
 	p, err := rc.Spread(&up)
 	if err != nil {
 		return api.Response{}, err
 	}
-	at, err := api.Do[file.Attached](rc, file.KindAttachmentCreate, of, file.CreateAttachment{Issue: issue, ID: api.NewID(), File: up.File, Comment: comment})
+	at, err := api.Do[file.Attached](rc, file.KindAttachmentCreate, of, file.CreateAttachment{Issue: issue,
+		ID: api.NewID(), File: up.File, Comment: comment})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -228,7 +246,8 @@ func detach(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if _, err := rc.Submit(file.KindAttachmentDelete, at.Asset.Company, file.DeleteAttachment{ID: at.Attachment.ID}); err != nil {
+	if _, err := rc.Submit(file.KindAttachmentDelete, at.Asset.Company,
+		file.DeleteAttachment{ID: at.Attachment.ID}); err != nil {
 		return api.Response{}, err
 	}
 	return api.OK(api.Okay{OK: true}), nil
@@ -256,7 +275,8 @@ func storeImage(rc *api.Request, namespace string) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	a, err := api.Do[file.Asset](rc, file.KindAssetCreate, of, file.CreateAsset{File: up.File, Namespace: cmp.Or(namespace, up.Fields["namespace"])})
+	a, err := api.Do[file.Asset](rc, file.KindAssetCreate, of, file.CreateAsset{File: up.File,
+		Namespace: cmp.Or(namespace, up.Fields["namespace"])})
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -35,10 +35,12 @@ func TestAttachmentsAreServedSafely(t *testing.T) {
 		body, ct := apitest.FormOf(t, tc.name, tc.fileType, []byte("content of "+tc.name))
 		at := h.Call("POST", path, body, ct).Want(t, 201, "")
 		got := h.Call("GET", at.Field(t, "contentPath"), "").Want(t, 200, "content of ")
-		if a, b := got.Header.Get("Content-Type"), got.Header.Get("Content-Disposition"); a != tc.shown || b != tc.disposition {
+		if a, b := got.Header.Get("Content-Type"), got.Header.Get("Content-Disposition"); a != tc.shown ||
+			b != tc.disposition {
 			t.Errorf("%s is served as %q, %q, want %q, %q", tc.name, a, b, tc.shown, tc.disposition)
 		}
-		if csp := got.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "sandbox") || got.Header.Get("X-Content-Type-Options") != "nosniff" {
+		if csp := got.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "sandbox") ||
+			got.Header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s could run something: %v", tc.name, got.Header)
 		}
 		saved := h.Call("GET", at.Field(t, "downloadPath"), "").Want(t, 200, "")
@@ -54,7 +56,8 @@ func TestRangesOfAttachments(t *testing.T) {
 	of := ledger.CompanyID(h.Company("Acme"))
 	issue := h.IssueOf(of, "Files")
 	body, ct := apitest.FormOf(t, "digits", "text/plain", []byte("0123456789"))
-	at := h.Call("POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, ct).Want(t, 201, `"copies":{"synced":1,"wanted":1}`)
+	at := h.Call("POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, ct).
+		Want(t, 201, `"copies":{"synced":1,"wanted":1}`)
 	path := at.Field(t, "contentPath")
 	whole := h.Call("GET", path, "")
 	etag := whole.Header.Get("ETag")
@@ -62,18 +65,22 @@ func TestRangesOfAttachments(t *testing.T) {
 		header, want string
 		status       int
 	}{
-		{"Range: bytes=2-4", "234", 206}, {"Range: bytes=7-", "789", 206}, {"Range: bytes=-2", "89", 206}, {"Range: bytes=0-0", "0", 206},
+		{"Range: bytes=2-4", "234", 206}, {"Range: bytes=7-", "789", 206}, {"Range: bytes=-2", "89", 206},
+		{"Range: bytes=0-0", "0", 206},
 		{"Range: bytes=10-", "", 416}, {"Range: bytes=4-2", "", 416}, {"Range: lines=1-2", "", 416},
 		{"If-None-Match: " + etag, "", 304}, {`If-None-Match: "other"`, "0123456789", 200}, {`If-Match: "other"`, "", 412},
 	} {
-		if got := h.Call("GET", path, "", tc.header); got.Status != tc.status || tc.want != "" && string(got.Body) != tc.want {
+		if got := h.Call("GET", path, "", tc.header); got.Status != tc.status || tc.want != "" &&
+			string(got.Body) != tc.want {
 			t.Errorf("%s: %d %q, want %d %q", tc.header, got.Status, got.Body, tc.status, tc.want)
 		}
 	}
-	if got := h.Call("GET", path, "", "Range: bytes=2-4", `If-Range: "other"`); got.Status != 200 || string(got.Body) != "0123456789" {
+	if got := h.Call("GET", path, "", "Range: bytes=2-4", `If-Range: "other"`); got.Status != 200 ||
+		string(got.Body) != "0123456789" {
 		t.Errorf("a range of what it was before: %d %q", got.Status, got.Body)
 	}
-	if got := h.Call("HEAD", path, ""); got.Status != 200 || got.Header.Get("Content-Length") != "10" || len(got.Body) > 0 {
+	if got := h.Call("HEAD", path, ""); got.Status != 200 || got.Header.Get("Content-Length") != "10" ||
+		len(got.Body) > 0 {
 		t.Errorf("HEAD: %d %v %q", got.Status, got.Header, got.Body)
 	}
 }
@@ -91,12 +98,15 @@ func TestBadUploads(t *testing.T) {
 	big, bigType := apitest.FormOf(t, "a.txt", "text/plain", bytes.Repeat([]byte("x"), 1001))
 	huge, hugeType := apitest.FormOf(t, "a.txt", "text/plain", bytes.Repeat([]byte("x"), 200_000))
 	empty, emptyType := apitest.FormOf(t, "a.txt", "text/plain", nil)
-	two, twoType := apitest.FormOf(t, "a.txt", "text/plain", []byte("one\r\n--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"b\"\r\n\r\ntwo"))
+	two, twoType := apitest.FormOf(t, "a.txt", "text/plain",
+		[]byte("one\r\n--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"b\"\r\n\r\ntwo"))
 	two = strings.ReplaceAll(two, "--B\r\n", "--"+twoType[strings.Index(twoType, "boundary=")+9:]+"\r\n")
-	wordy, wordyType := apitest.FormOf(t, "a.txt", "text/plain", []byte("fine"), "note", strings.Repeat("y", api.MaxFormField+1))
+	wordy, wordyType := apitest.FormOf(t, "a.txt", "text/plain", []byte("fine"), "note",
+		strings.Repeat("y", api.MaxFormField+1))
 	alien, alienType := apitest.FormOf(t, "a.txt", "text/plain", []byte("fine"), "issueCommentId", api.NewID())
 	odd, oddType := apitest.FormOf(t, "a.txt", "text/plain", []byte("fine"), "issueCommentId", "first")
-	many, manyType := apitest.FormOf(t, "a.txt", "text/plain", []byte("fine"), strings.Split(strings.Repeat("f,v,", api.MaxParts), ",")...)
+	many, manyType := apitest.FormOf(t, "a.txt", "text/plain", []byte("fine"),
+		strings.Split(strings.Repeat("f,v,", api.MaxParts), ",")...)
 	var zipped bytes.Buffer
 	z := gzip.NewWriter(&zipped)
 	io.Copy(z, io.LimitReader(apitest.Zeros{}, 64<<20))
@@ -108,13 +118,14 @@ func TestBadUploads(t *testing.T) {
 		status int
 		text   string
 	}{
-		"one byte too many":      {big, []string{bigType}, path, 413, "Attachment exceeds 1000 bytes"},
-		"far too many":           {huge, []string{hugeType}, path, 413, "Attachment exceeds 1000 bytes"},
-		"nothing in it":          {empty, []string{emptyType}, path, 422, "empty"},
-		"two files":              {two, []string{twoType}, path, 400, "more than one file"},
-		"no form":                {`{"file":"x"}`, nil, path, 400, "multipart/form-data"},
-		"no boundary":            {good, []string{"Content-Type: multipart/form-data"}, path, 400, "multipart/form-data"},
-		"another boundary":       {good, []string{"Content-Type: multipart/form-data; boundary=x"}, path, 400, "Missing file"},
+		"one byte too many": {big, []string{bigType}, path, 413, "Attachment exceeds 1000 bytes"},
+		"far too many":      {huge, []string{hugeType}, path, 413, "Attachment exceeds 1000 bytes"},
+		"nothing in it":     {empty, []string{emptyType}, path, 422, "empty"},
+		"two files":         {two, []string{twoType}, path, 400, "more than one file"},
+		"no form":           {`{"file":"x"}`, nil, path, 400, "multipart/form-data"},
+		"no boundary":       {good, []string{"Content-Type: multipart/form-data"}, path, 400, "multipart/form-data"},
+		"another boundary": {good, []string{"Content-Type: multipart/form-data; boundary=x"}, path, 400,
+			"Missing file"},
 		"broken off in the file": {good[:len(good)-70], []string{ct}, path, 400, "broke off"},
 		"broken off in a header": {good[:80], []string{ct}, path, 400, "broke off"},
 		"a bomb":                 {zipped.String(), []string{ct, "Content-Encoding: gzip"}, path, 400, "Content-Encoding"},
@@ -123,9 +134,12 @@ func TestBadUploads(t *testing.T) {
 		"a comment that is none": {odd, []string{oddType}, path, 400, "issueCommentId"},
 		"many parts":             {many, []string{manyType}, path, 400, "more than 16 parts"},
 		"an issue of another":    {good, []string{ct}, strings.Replace(path, string(of), other, 1), 422, "does not belong"},
-		"no issue":               {good, []string{ct}, "/api/companies/" + string(of) + "/issues/" + api.NewID() + "/attachments", 404, "Issue not found"},
-		"no company":             {good, []string{ct}, strings.Replace(path, string(of), api.NewID(), 1), 404, "Company not found"},
-		"a picture that is none": {good, []string{ct}, "/api/companies/" + string(of) + "/assets/images", 422, "Unsupported image type"},
+		"no issue": {good, []string{ct}, "/api/companies/" + string(of) + "/issues/" + api.NewID() +
+			"/attachments", 404, "Issue not found"},
+		"no company": {good, []string{ct}, strings.Replace(path, string(of), api.NewID(), 1), 404,
+			"Company not found"},
+		"a picture that is none": {good, []string{ct}, "/api/companies/" + string(of) + "/assets/images", 422,
+			"Unsupported image type"},
 	} {
 		got := h.Call("POST", tc.path, tc.body, tc.header...)
 		if got.Status != tc.status || !strings.Contains(strings.ToLower(string(got.Body)), strings.ToLower(tc.text)) {
@@ -153,7 +167,8 @@ func TestUploadTakesLittleMemory(t *testing.T) {
 	path := "/api/companies/" + string(of) + "/issues/" + h.IssueOf(of, "Files") + "/attachments"
 	const size = 48 << 20
 	head := "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"zeros\"\r\n\r\n"
-	req := httptest.NewRequest("POST", path, io.MultiReader(strings.NewReader(head), io.LimitReader(apitest.Zeros{}, size), strings.NewReader("\r\n--B--\r\n")))
+	req := httptest.NewRequest("POST", path, io.MultiReader(strings.NewReader(head), io.LimitReader(apitest.Zeros{}, size),
+		strings.NewReader("\r\n--B--\r\n")))
 	req.Host = "127.0.0.1:3100"
 	req.Header.Set("Content-Type", "multipart/form-data; boundary=B")
 	var before, after runtime.MemStats
@@ -175,8 +190,11 @@ func TestAgentsAndAttachments(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of, foreign := ledger.CompanyID(h.Company("Acme")), ledger.CompanyID(h.Company("Other"))
 	key := func(of ledger.CompanyID, name string) (id, token string) {
-		id = h.Call("POST", "/api/companies/"+string(of)+"/agents", fmt.Sprintf(`{"name":%q,"role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`, name)).Want(t, 201, "").Field(t, "id")
-		return id, "Authorization: Bearer " + h.Call("POST", "/api/agents/"+id+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+		id = h.Call("POST", "/api/companies/"+string(of)+"/agents",
+			fmt.Sprintf(`{"name":%q,"role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`, name)).
+			Want(t, 201, "").Field(t, "id")
+		return id, "Authorization: Bearer " + h.Call("POST", "/api/agents/"+id+"/keys", `{"name":"k"}`).Want(t, 201, "").
+			Field(t, "token")
 	}
 	_, ada := key(of, "Ada")
 	_, eve := key(foreign, "Eve")
@@ -190,7 +208,8 @@ func TestAgentsAndAttachments(t *testing.T) {
 	h.Call("DELETE", "/api/attachments/"+at.Field(t, "id"), "", eve).Want(t, 404, "Attachment not found")
 	h.Call("POST", path, body, ct, eve).Want(t, 403, "Agent key cannot access another company")
 	h.Call("POST", path, body, ct, ada).Want(t, 401, "Agent run id required")
-	h.Call("DELETE", "/api/attachments/"+at.Field(t, "id"), "", ada).Want(t, 403, "cross_issue_influence_run_context_required")
+	h.Call("DELETE", "/api/attachments/"+at.Field(t, "id"), "", ada).
+		Want(t, 403, "cross_issue_influence_run_context_required")
 	// The same key and file return the same attachment; another file makes it another
 	// request.
 	same, sameType := apitest.FormOf(t, "k.txt", "text/plain", []byte("once"))
@@ -212,11 +231,14 @@ func TestCompanyLogo(t *testing.T) {
 	}
 	send([]byte("<html>"), "image/png").Want(t, 422, "not an image")
 	send([]byte("<html><svg/></html>"), "image/svg+xml").Want(t, 422, "not an image")
-	send([]byte(`<?xml version="1.0"?><!-- a logo --><svg xmlns="http://www.w3.org/2000/svg"/>`), "image/svg+xml").Want(t, 201, "")
+	send([]byte(`<?xml version="1.0"?><!-- a logo --><svg xmlns="http://www.w3.org/2000/svg"/>`), "image/svg+xml").
+		Want(t, 201, "")
 	send(bytes.Repeat([]byte("x"), api.MaxImage+1), "image/png").Want(t, 413, "Image exceeds")
 	id := send(apitest.Dot(), "image/png").Want(t, 201, "").Field(t, "assetId")
-	h.Call("PATCH", "/api/companies/"+other+"/branding", fmt.Sprintf(`{"logoAssetId":%q}`, id)).Want(t, 404, "Asset not found")
-	h.Call("PATCH", "/api/companies/"+of+"/branding", fmt.Sprintf(`{"logoAssetId":%q}`, id)).Want(t, 200, `"logoUrl":"/api/assets/`+id+`/content"`)
+	h.Call("PATCH", "/api/companies/"+other+"/branding", fmt.Sprintf(`{"logoAssetId":%q}`, id)).
+		Want(t, 404, "Asset not found")
+	h.Call("PATCH", "/api/companies/"+of+"/branding", fmt.Sprintf(`{"logoAssetId":%q}`, id)).
+		Want(t, 200, `"logoUrl":"/api/assets/`+id+`/content"`)
 	h.Call("GET", "/api/companies/"+of, "").Want(t, 200, `"logoAssetId":"`+id+`"`)
 	h.Call("GET", "/api/assets/"+id+"/content", "").Want(t, 200, "PNG")
 	next := send(apitest.Dot(), "image/png").Want(t, 201, "").Field(t, "assetId")

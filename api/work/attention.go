@@ -48,7 +48,8 @@ type AttentionFeed struct {
 
 // attentionKinds are the kinds of items, in the contract's order. A kind without a
 // source here counts zero.
-var attentionKinds = []string{"approval", "decision", "issue_thread_interaction", "join_request", "recovery_action", "productivity_review", "blocker_attention",
+var attentionKinds = []string{"approval", "decision", "issue_thread_interaction", "join_request", "recovery_action",
+	"productivity_review", "blocker_attention",
 	"review", "failed_run", "budget_alert", "agent_error_alert"}
 
 // An attentionItem is one thing that needs a person: why, what the person can do, and
@@ -124,11 +125,16 @@ type attentionDesk struct {
 }
 
 // attentionSources add the items of each source.
-var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).interactions, (*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).recoveries, (*attentionDesk).blockers, (*attentionDesk).joins, (*attentionDesk).waits}
+var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).interactions,
+	(*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).recoveries, (*attentionDesk).blockers,
+	(*attentionDesk).joins, (*attentionDesk).waits}
 
 func AttentionRoutes() []api.Route {
-	return []api.Route{{Method: "GET", Path: "/api/companies/{companyId}/attention", Tag: "companies", Summary: "List what waits for a person, newest first", Out: AttentionFeed{}, Handle: readAttention,
-		Query: []api.Param{{Name: "limit", Type: "integer", Doc: "at most 100, 50 unless given"}, {Name: "cursor", Doc: "nextCursor of the page before"}, {Name: "activitySince", Doc: "ISO date"}, {Name: "activityUntil", Doc: "ISO date"},
+	return []api.Route{{Method: "GET", Path: "/api/companies/{companyId}/attention", Tag: "companies",
+		Summary: "List what waits for a person, newest first", Out: AttentionFeed{}, Handle: readAttention,
+		Query: []api.Param{{Name: "limit", Type: "integer", Doc: "at most 100, 50 unless given"},
+			{Name: "cursor", Doc: "nextCursor of the page before"}, {Name: "activitySince", Doc: "ISO date"},
+			{Name: "activityUntil", Doc: "ISO date"},
 			{Name: "includeDismissed", Type: "boolean", Doc: "also what the user put aside"}}}}
 }
 
@@ -169,7 +175,8 @@ func (d *attentionDesk) feed(limit int, cursor string, since, until time.Time) (
 	slices.SortStableFunc(items, func(a, b attentionItem) int {
 		return cmp.Or(cmp.Compare(b.ActivityAt, a.ActivityAt), cmp.Compare(a.ID, b.ID))
 	})
-	feed := AttentionFeed{Company: d.row.ID, GeneratedAt: d.now, Total: len(items), DeskBadge: len(items), Counts: map[string]int{}, Items: []attentionItem{}}
+	feed := AttentionFeed{Company: d.row.ID, GeneratedAt: d.now, Total: len(items), DeskBadge: len(items),
+		Counts: map[string]int{}, Items: []attentionItem{}}
 	for _, kind := range attentionKinds {
 		feed.Counts[kind] = 0
 	}
@@ -207,7 +214,8 @@ func (d *attentionDesk) add(i attentionItem) {
 func (d *attentionDesk) href(path string) string { return "/" + d.row.IssuePrefix + "/" + path }
 
 func (d *attentionDesk) issue(i entity.Issue) attentionSubject {
-	return attentionSubject{Kind: "issue", ID: i.ID, Company: i.Company, Title: i.Title, Identifier: core.NullText(i.Identifier), Status: string(i.Status), Href: d.href("issues/" + i.Identifier),
+	return attentionSubject{Kind: "issue", ID: i.ID, Company: i.Company, Title: i.Title,
+		Identifier: core.NullText(i.Identifier), Status: string(i.Status), Href: d.href("issues/" + i.Identifier),
 		Metadata: struct {
 			Priority     string        `json:"priority"`
 			Agent        core.NullText `json:"assigneeAgentId"`
@@ -218,7 +226,8 @@ func (d *attentionDesk) issue(i entity.Issue) attentionSubject {
 
 // approvals adds the approvals that the board must decide.
 func (d *attentionDesk) approvals() {
-	for _, a := range money.ApprovalsOf(d.tx, d.row.ID, money.ApprovalQuery{Statuses: []money.ApprovalStatus{money.ApprovalPending}, Limit: money.MaxApprovalLimit}) {
+	for _, a := range money.ApprovalsOf(d.tx, d.row.ID,
+		money.ApprovalQuery{Statuses: []money.ApprovalStatus{money.ApprovalPending}, Limit: money.MaxApprovalLimit}) {
 		var related *attentionSubject
 		first := core.NullText("")
 		for i := range money.IssuesOfApproval(d.tx, a.Company, a.ID) {
@@ -226,17 +235,22 @@ func (d *attentionDesk) approvals() {
 			break
 		}
 		origin, _ := entity.AgentLabel(d.tx, a.Company, string(a.RequestedByAgent))
-		item := attentionItem{SourceKind: "approval", Inline: true, Severity: "medium", ActivityAt: a.UpdatedAt, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt, RelatedIssue: related, OriginAgent: core.NullText(origin),
-			Subject: attentionSubject{Kind: "approval", ID: a.ID, Company: a.Company, Title: strings.ReplaceAll(string(a.Type), "_", " "), Status: string(a.Status), Href: d.href("approvals/" + a.ID),
+		item := attentionItem{SourceKind: "approval", Inline: true, Severity: "medium", ActivityAt: a.UpdatedAt,
+			CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt, RelatedIssue: related, OriginAgent: core.NullText(origin),
+			Subject: attentionSubject{Kind: "approval", ID: a.ID, Company: a.Company, Title: strings.ReplaceAll(string(a.Type),
+				"_", " "), Status: string(a.Status), Href: d.href("approvals/" + a.ID),
 				Metadata: struct {
 					Type  money.ApprovalType `json:"type"`
 					Agent core.NullText      `json:"requestedByAgentId"`
 					User  core.NullText      `json:"requestedByUserId"`
 					Issue core.NullText      `json:"issueId"`
 				}{a.Type, a.RequestedByAgent, a.RequestedByUser, first}},
-			WhyNow: "The board has not decided yet.", EntryRule: "approvals.status = 'pending'", ExitRule: "The approval is decided.", DedupKey: "approval:" + a.ID,
-			Verbs:  []attentionVerb{{"approve", "Approve", "Let it happen."}, {"reject", "Reject", "Do not let it happen."}, {"request_revision", "Request revision", "Send it back to be changed."}},
-			Detail: attentionDetail{"kind": "approval", "approvalType": a.Type, "summaryExcerpt": core.NullText(excerptOf(a.Payload)), "images": []string{}}}
+			WhyNow: "The board has not decided yet.", EntryRule: "approvals.status = 'pending'",
+			ExitRule: "The approval is decided.", DedupKey: "approval:" + a.ID,
+			Verbs: []attentionVerb{{"approve", "Approve", "Let it happen."}, {"reject", "Reject", "Do not let it happen."},
+				{"request_revision", "Request revision", "Send it back to be changed."}},
+			Detail: attentionDetail{"kind": "approval", "approvalType": a.Type,
+				"summaryExcerpt": core.NullText(excerptOf(a.Payload)), "images": []string{}}}
 		if a.Refused != nil {
 			item.WhyNow, item.Severity = "It was approved and could not be carried out: "+a.Refused.Error, "high"
 		}
@@ -253,18 +267,22 @@ func (d *attentionDesk) interactions() {
 	for n, in := range asked {
 		issue := d.issue(on[n])
 		origin, _ := entity.AgentLabel(d.tx, d.row.ID, string(in.CreatedAgent))
-		d.add(attentionItem{SourceKind: "issue_thread_interaction", Inline: true, Severity: "medium", ActivityAt: in.UpdatedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt,
+		d.add(attentionItem{SourceKind: "issue_thread_interaction", Inline: true, Severity: "medium",
+			ActivityAt: in.UpdatedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt,
 			RelatedIssue: &issue, OriginAgent: core.NullText(origin),
-			Subject: attentionSubject{Kind: "interaction", ID: in.ID, Company: d.row.ID, Title: cmp.Or(string(in.Title), issue.Title), Identifier: issue.Identifier, Status: in.Status, Href: issue.Href,
+			Subject: attentionSubject{Kind: "interaction", ID: in.ID, Company: d.row.ID, Title: cmp.Or(string(in.Title),
+				issue.Title), Identifier: issue.Identifier, Status: in.Status, Href: issue.Href,
 				Metadata: struct {
 					Kind  string        `json:"kind"`
 					Issue string        `json:"issueId"`
 					Agent core.NullText `json:"createdByAgentId"`
 					User  core.NullText `json:"createdByUserId"`
 				}{in.Kind, in.Issue, in.CreatedAgent, in.CreatedUser}},
-			WhyNow: askedFor[in.Kind].Description, EntryRule: "issue_thread_interactions.status = 'pending'", ExitRule: "It is answered, or withdrawn.", DedupKey: "interaction:" + in.ID,
-			Verbs:  []attentionVerb{askedFor[in.Kind], {"reject", "Reject", "Say no to it."}},
-			Detail: attentionDetail{"kind": "interaction", "interactionKind": in.Kind, "summaryExcerpt": in.Summary, "images": []string{}}})
+			WhyNow: askedFor[in.Kind].Description, EntryRule: "issue_thread_interactions.status = 'pending'",
+			ExitRule: "It is answered, or withdrawn.", DedupKey: "interaction:" + in.ID,
+			Verbs: []attentionVerb{askedFor[in.Kind], {"reject", "Reject", "Say no to it."}},
+			Detail: attentionDetail{"kind": "interaction", "interactionKind": in.Kind, "summaryExcerpt": in.Summary,
+				"images": []string{}}})
 	}
 }
 
@@ -292,11 +310,16 @@ func (d *attentionDesk) budgets() {
 			continue
 		}
 		name := money.ScopeName(d.tx, d.row.ID, in.Type, in.Scope)
-		d.add(attentionItem{SourceKind: "budget_alert", Severity: "medium", ActivityAt: in.UpdatedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, DedupKey: "budget:" + in.ID,
-			Subject: attentionSubject{Kind: "budget_incident", ID: in.ID, Company: d.row.ID, Title: name, Status: in.Status, Href: d.href("costs"),
-				Metadata: attentionDetail{"scopeType": in.Type, "scopeId": in.Scope, "amountLimit": in.Limit, "amountObserved": in.Observed}},
-			WhyNow: "The budget of " + name + " is nearly used up.", EntryRule: "budget_incidents.status = 'open'", ExitRule: "The incident is resolved, or its window ends.",
-			Verbs:  []attentionVerb{{"inspect", "Inspect", "Look at the costs."}, {"raise_budget_and_resume", "Raise", "Set a higher limit."}},
+		d.add(attentionItem{SourceKind: "budget_alert", Severity: "medium", ActivityAt: in.UpdatedAt, CreatedAt: in.CreatedAt,
+			UpdatedAt: in.UpdatedAt, DedupKey: "budget:" + in.ID,
+			Subject: attentionSubject{Kind: "budget_incident", ID: in.ID, Company: d.row.ID, Title: name, Status: in.Status,
+				Href: d.href("costs"),
+				Metadata: attentionDetail{"scopeType": in.Type, "scopeId": in.Scope, "amountLimit": in.Limit,
+					"amountObserved": in.Observed}},
+			WhyNow: "The budget of " + name + " is nearly used up.", EntryRule: "budget_incidents.status = 'open'",
+			ExitRule: "The incident is resolved, or its window ends.",
+			Verbs: []attentionVerb{{"inspect", "Inspect", "Look at the costs."}, {"raise_budget_and_resume", "Raise",
+				"Set a higher limit."}},
 			Detail: attentionDetail{"kind": "budget", "thresholdType": in.Threshold, "images": []string{}}})
 	}
 }
@@ -308,15 +331,20 @@ func (d *attentionDesk) agents() {
 			continue
 		}
 		at := max(a.UpdatedAt, a.LastHeartbeatAt)
-		d.add(attentionItem{SourceKind: "agent_error_alert", Inline: true, Severity: "high", ActivityAt: at, CreatedAt: a.CreatedAt, UpdatedAt: at, OriginAgent: core.NullText(a.Name), DedupKey: "agent_error:" + a.ID,
-			Subject: attentionSubject{Kind: "agent", ID: a.ID, Company: a.Company, Title: a.Name, Status: string(a.Status), Href: d.href("agents/" + a.ID),
+		d.add(attentionItem{SourceKind: "agent_error_alert", Inline: true, Severity: "high", ActivityAt: at,
+			CreatedAt: a.CreatedAt, UpdatedAt: at, OriginAgent: core.NullText(a.Name), DedupKey: "agent_error:" + a.ID,
+			Subject: attentionSubject{Kind: "agent", ID: a.ID, Company: a.Company, Title: a.Name, Status: string(a.Status),
+				Href: d.href("agents/" + a.ID),
 				Metadata: struct {
 					Role   string        `json:"role"`
 					Reason core.NullText `json:"errorReason"`
 				}{a.Role, a.ErrorReason}},
-			WhyNow: "The agent's last run went wrong.", EntryRule: "agents.status = 'error'", ExitRule: "The agent leaves error.",
-			Verbs:  []attentionVerb{{"inspect", "Inspect", "Look at what went wrong."}, {"dismiss", "Dismiss", "Take note of it."}},
-			Detail: attentionDetail{"kind": "agent_error", "agentName": a.Name, "failureReasonExcerpt": a.ErrorReason, "images": []string{}}})
+			WhyNow: "The agent's last run went wrong.", EntryRule: "agents.status = 'error'",
+			ExitRule: "The agent leaves error.",
+			Verbs: []attentionVerb{{"inspect", "Inspect", "Look at what went wrong."},
+				{"dismiss", "Dismiss", "Take note of it."}},
+			Detail: attentionDetail{"kind": "agent_error", "agentName": a.Name, "failureReasonExcerpt": a.ErrorReason,
+				"images": []string{}}})
 	}
 }
 
@@ -325,9 +353,12 @@ func (d *attentionDesk) waits() {
 	all, why := company.LongWaits(d.tx, d.row.ID, d.now, attentionWaited, maxAttentionWaits)
 	for n, r := range all {
 		name, _ := entity.AgentLabel(d.tx, d.row.ID, r.Agent)
-		item := attentionItem{SourceKind: "waiting_run", Severity: "high", ActivityAt: why[n].Since, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, OriginAgent: core.NullText(name), DedupKey: "waiting_run:" + r.ID,
-			Subject: attentionSubject{Kind: "agent", ID: r.Agent, Company: d.row.ID, Title: name, Status: string(r.Status), Href: d.href("agents/" + r.Agent), Metadata: attentionDetail{"runId": r.ID}},
-			WhyNow:  "A run of " + name + " waits: " + why[n].Text + ".", EntryRule: "a run waits for a minute and no node can take it", ExitRule: "The run begins, or ends.",
+		item := attentionItem{SourceKind: "waiting_run", Severity: "high", ActivityAt: why[n].Since, CreatedAt: r.CreatedAt,
+			UpdatedAt: r.UpdatedAt, OriginAgent: core.NullText(name), DedupKey: "waiting_run:" + r.ID,
+			Subject: attentionSubject{Kind: "agent", ID: r.Agent, Company: d.row.ID, Title: name, Status: string(r.Status),
+				Href: d.href("agents/" + r.Agent), Metadata: attentionDetail{"runId": r.ID}},
+			WhyNow:    "A run of " + name + " waits: " + why[n].Text + ".",
+			EntryRule: "a run waits for a minute and no node can take it", ExitRule: "The run begins, or ends.",
 			Verbs:  []attentionVerb{{"inspect", "Inspect", string(why[n].Do)}},
 			Detail: attentionDetail{"kind": "waiting_run", "runId": r.ID, "reason": why[n].Reason, "images": []string{}}}
 		if i, ok := entity.IssueOf(d.tx, d.row.ID, r.Context.IssueID); ok {
@@ -340,18 +371,21 @@ func (d *attentionDesk) waits() {
 // blockers adds blocked issues: those that a person is to unblock, and those whose
 // blockers nobody works on.
 func (d *attentionDesk) blockers() {
-	blocked := inbox.ListIssues(d.tx, d.row.ID, inbox.IssueQuery{Statuses: []entity.IssueStatus{entity.IssueBlocked}, Sort: inbox.SortUpdated, Descending: true, Limit: maxAttentionBlocked})
+	blocked := inbox.ListIssues(d.tx, d.row.ID, inbox.IssueQuery{Statuses: []entity.IssueStatus{entity.IssueBlocked},
+		Sort: inbox.SortUpdated, Descending: true, Limit: maxAttentionBlocked})
 	for _, i := range blocked {
 		if i.Recovery != "" {
 			continue // listed with its recovery action
 		}
 		at := cmp.Or(i.BlockedAt, i.UpdatedAt)
-		item := attentionItem{SourceKind: "blocker_attention", Severity: "high", ActivityAt: at, CreatedAt: i.CreatedAt, UpdatedAt: at, Subject: d.issue(i)}
+		item := attentionItem{SourceKind: "blocker_attention", Severity: "high", ActivityAt: at, CreatedAt: i.CreatedAt,
+			UpdatedAt: at, Subject: d.issue(i)}
 		if action, ok := humanUnblocks(d.tx, i); ok {
 			item := item
 			item.WhyNow, item.DedupKey = action, "blocked-owner:"+i.ID+":"+at.String()
 			item.EntryRule, item.ExitRule = "a blocked issue names a person to unblock it", "The issue is not blocked any more."
-			item.Verbs = []attentionVerb{{"unblock", "Unblock", action}, {"reassign", "Reassign", "Give the issue to somebody else."}}
+			item.Verbs = []attentionVerb{{"unblock", "Unblock", action},
+				{"reassign", "Reassign", "Give the issue to somebody else."}}
 			item.Detail = attentionDetail{"kind": "blocker", "blockingIssue": nil, "images": []string{}}
 			d.add(item)
 		}
@@ -366,9 +400,12 @@ func (d *attentionDesk) blockers() {
 		}
 		item.RelatedIssue, item.DedupKey = new(d.issue(i)), "blocker:"+i.ID
 		item.WhyNow = "Nobody works on what this issue waits for."
-		item.EntryRule, item.ExitRule = "blockerAttention.state = 'needs_attention'", "Somebody works on the blockers, or nothing waits for them."
-		item.Verbs = []attentionVerb{{"unblock", "Unblock", "Repair or replace what it waits for."}, {"reassign", "Reassign", "Give the blocker to somebody who works."}, {"nudge", "Nudge", "Wake its owner."}}
-		item.Detail = attentionDetail{"kind": "blocker", "blockingIssue": blocking, "blockedTaskCount": waits, "images": []string{}}
+		item.EntryRule, item.ExitRule = "blockerAttention.state = 'needs_attention'",
+			"Somebody works on the blockers, or nothing waits for them."
+		item.Verbs = []attentionVerb{{"unblock", "Unblock", "Repair or replace what it waits for."},
+			{"reassign", "Reassign", "Give the blocker to somebody who works."}, {"nudge", "Nudge", "Wake its owner."}}
+		item.Detail = attentionDetail{"kind": "blocker", "blockingIssue": blocking, "blockedTaskCount": waits,
+			"images": []string{}}
 		d.add(item)
 	}
 }
@@ -392,7 +429,8 @@ func humanUnblocks(tx *ledger.Tx, i entity.Issue) (action string, ok bool) {
 	if json.Unmarshal(p.Owner, &name) != nil {
 		_ = json.Unmarshal(p.Owner, &owner)
 	}
-	if _, agent := entity.AgentOf(tx, i.Company, cmp.Or(owner.Agent, name)); agent || owner.Kind == "agent" || owner.Type == "agent" || name == "agent" {
+	if _, agent := entity.AgentOf(tx, i.Company, cmp.Or(owner.Agent, name)); agent || owner.Kind == "agent" ||
+		owner.Type == "agent" || name == "agent" {
 		return "", false
 	}
 	return cmp.Or(p.Action, "Decide how this issue goes on."), true
@@ -405,11 +443,14 @@ func (d *attentionDesk) joins() {
 		if j.Type == people.JoinHuman {
 			who = string(j.Email)
 		}
-		d.add(attentionItem{SourceKind: "join_request", Inline: true, Severity: "medium", ActivityAt: j.UpdatedAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, DedupKey: "join:" + j.ID,
-			Subject: attentionSubject{Kind: "join_request", ID: j.ID, Company: j.Company, Title: who, Status: string(j.Status), Href: d.href("inbox/requests"),
+		d.add(attentionItem{SourceKind: "join_request", Inline: true, Severity: "medium", ActivityAt: j.UpdatedAt,
+			CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, DedupKey: "join:" + j.ID,
+			Subject: attentionSubject{Kind: "join_request", ID: j.ID, Company: j.Company, Title: who, Status: string(j.Status),
+				Href:     d.href("inbox/requests"),
 				Metadata: attentionDetail{"requestType": j.Type}},
-			WhyNow: who + " asks to join the company.", EntryRule: "join_requests.status = 'pending_approval'", ExitRule: "Somebody lets them in or turns them away.",
-			Verbs:  []attentionVerb{{"approve", "Approve", "Let them in."}, {"reject", "Reject", "Turn them away."}},
-			Detail: attentionDetail{"kind": "join_request", "requestType": j.Type, "images": []string{}}})
+			WhyNow: who + " asks to join the company.", EntryRule: "join_requests.status = 'pending_approval'",
+			ExitRule: "Somebody lets them in or turns them away.",
+			Verbs:    []attentionVerb{{"approve", "Approve", "Let them in."}, {"reject", "Reject", "Turn them away."}},
+			Detail:   attentionDetail{"kind": "join_request", "requestType": j.Type, "images": []string{}}})
 	}
 }

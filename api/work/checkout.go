@@ -24,12 +24,15 @@ type forceReleaseIssue struct {
 
 func CheckoutRoutes() []api.Route {
 	return []api.Route{{
-		Method: "POST", Path: "/api/issues/{id}/checkout", Tag: "issues", Summary: "Check an issue out for an agent; one caller wins",
-		In: checkoutIssue{}, Out: plainIssue{}, Handle: checkOut,
+		Method: "POST", Path: "/api/issues/{id}/checkout", Tag: "issues",
+		Summary: "Check an issue out for an agent; one caller wins",
+		In:      checkoutIssue{}, Out: plainIssue{}, Handle: checkOut,
 	}, {
-		Method: "POST", Path: "/api/issues/{id}/release", Tag: "issues", Summary: "Give an issue back", Out: plainIssue{}, Handle: releaseIssue,
+		Method: "POST", Path: "/api/issues/{id}/release", Tag: "issues", Summary: "Give an issue back", Out: plainIssue{},
+		Handle: releaseIssue,
 	}, {
-		Method: "POST", Path: "/api/issues/{id}/admin/force-release", Tag: "issues", Summary: "Take a lock away", Who: api.Board, Out: forcedRelease{}, Handle: forceRelease,
+		Method: "POST", Path: "/api/issues/{id}/admin/force-release", Tag: "issues", Summary: "Take a lock away",
+		Who: api.Board, Out: forcedRelease{}, Handle: forceRelease,
 		In: forceReleaseIssue{}, Query: []api.Param{{Name: "clearAssignee", Type: "boolean", Doc: "the same as in the body"}},
 	}}
 }
@@ -117,7 +120,8 @@ func forceRelease(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	r, err := api.Do[company.ForceReleased](rc, company.KindIssueForceRelease, of, company.ForceReleaseIssue{Issue: issue, ClearAssignee: clearAssignee || in.ClearAssignee})
+	r, err := api.Do[company.ForceReleased](rc, company.KindIssueForceRelease, of, company.ForceReleaseIssue{Issue: issue,
+		ClearAssignee: clearAssignee || in.ClearAssignee})
 	if err != nil {
 		return api.Response{}, err
 	}

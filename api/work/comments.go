@@ -25,37 +25,49 @@ type createComment struct {
 }
 
 func CommentRoutes() []api.Route {
-	mark := func(method, path, kind, summary string, out any, answer func(rc *api.Request, kind string, of ledger.CompanyID, issue string) (api.Response, error)) api.Route {
-		return api.Route{Method: method, Path: path, Tag: "issues", Summary: summary, Out: out, Handle: func(rc *api.Request) (api.Response, error) {
-			of, issue, err := api.LocateIssue(rc)
-			if err != nil {
-				return api.Response{}, err
-			}
-			return answer(rc, kind, of, issue)
-		}}
+	mark := func(method, path, kind, summary string, out any, answer func(rc *api.Request, kind string,
+		of ledger.CompanyID, issue string) (api.Response, error)) api.Route {
+		return api.Route{Method: method, Path: path, Tag: "issues", Summary: summary, Out: out,
+			Handle: func(rc *api.Request) (api.Response, error) {
+				of, issue, err := api.LocateIssue(rc)
+				if err != nil {
+					return api.Response{}, err
+				}
+				return answer(rc, kind, of, issue)
+			}}
 	}
 	return []api.Route{{
-		Method: "GET", Path: "/api/issues/{id}/comments", Tag: "issues", Summary: "List the comments of an issue", Out: []entity.Comment{}, Handle: listComments,
-		Query: []api.Param{{Name: "order", Doc: "desc (newest first) or asc"}, {Name: "after", Doc: "a comment's ID; those after it in this order"}, {Name: "limit", Type: "integer"}},
+		Method: "GET", Path: "/api/issues/{id}/comments", Tag: "issues", Summary: "List the comments of an issue",
+		Out: []entity.Comment{}, Handle: listComments,
+		Query: []api.Param{{Name: "order", Doc: "desc (newest first) or asc"},
+			{Name: "after", Doc: "a comment's ID; those after it in this order"}, {Name: "limit", Type: "integer"}},
 	}, {
-		Method: "POST", Path: "/api/issues/{id}/comments", Tag: "issues", Summary: "Comment on an issue", In: createComment{}, Out: entity.Comment{}, Status: 201, Handle: newComment,
+		Method: "POST", Path: "/api/issues/{id}/comments", Tag: "issues", Summary: "Comment on an issue", In: createComment{},
+		Out: entity.Comment{}, Status: 201, Handle: newComment,
 	}, {
-		Method: "GET", Path: "/api/issues/{id}/comments/{commentId}", Tag: "issues", Summary: "Read a comment", Out: entity.Comment{}, Handle: readComment,
+		Method: "GET", Path: "/api/issues/{id}/comments/{commentId}", Tag: "issues", Summary: "Read a comment",
+		Out: entity.Comment{}, Handle: readComment,
 	}, {
-		Method: "DELETE", Path: "/api/issues/{id}/comments/{commentId}", Tag: "issues", Summary: "Delete a comment", Out: entity.Comment{},
+		Method: "DELETE", Path: "/api/issues/{id}/comments/{commentId}", Tag: "issues", Summary: "Delete a comment",
+		Out: entity.Comment{},
 		Handle: func(rc *api.Request) (api.Response, error) {
 			of, issue, err := api.LocateIssue(rc)
 			if err != nil {
 				return api.Response{}, err
 			}
-			cm, err := api.Do[entity.Comment](rc, company.KindCommentDelete, of, company.DeleteComment{Issue: issue, ID: strings.ToLower(rc.Path("commentId"))})
+			cm, err := api.Do[entity.Comment](rc, company.KindCommentDelete, of, company.DeleteComment{Issue: issue,
+				ID: strings.ToLower(rc.Path("commentId"))})
 			return api.OK(cm), err
 		},
 	},
-		mark("POST", "/api/issues/{id}/read", inbox.KindIssueRead, "Mark an issue as read", inbox.ReadState{}, marked[inbox.ReadState]),
-		mark("DELETE", "/api/issues/{id}/read", inbox.KindIssueUnread, "Mark an issue as unread", inbox.Removed{}, marked[inbox.Removed]),
-		mark("POST", "/api/issues/{id}/inbox-archive", inbox.KindIssueArchive, "Put an issue away until it changes", inbox.InboxArchive{}, marked[inbox.InboxArchive]),
-		mark("DELETE", "/api/issues/{id}/inbox-archive", inbox.KindIssueUnarchive, "Take an issue back into the inbox", inbox.Removed{}, marked[inbox.Removed]),
+		mark("POST", "/api/issues/{id}/read", inbox.KindIssueRead, "Mark an issue as read", inbox.ReadState{},
+			marked[inbox.ReadState]),
+		mark("DELETE", "/api/issues/{id}/read", inbox.KindIssueUnread, "Mark an issue as unread", inbox.Removed{},
+			marked[inbox.Removed]),
+		mark("POST", "/api/issues/{id}/inbox-archive", inbox.KindIssueArchive, "Put an issue away until it changes",
+			inbox.InboxArchive{}, marked[inbox.InboxArchive]),
+		mark("DELETE", "/api/issues/{id}/inbox-archive", inbox.KindIssueUnarchive, "Take an issue back into the inbox",
+			inbox.Removed{}, marked[inbox.Removed]),
 	}
 }
 
@@ -100,8 +112,10 @@ func newComment(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	cm, err := api.Do[entity.Comment](rc, company.KindCommentCreate, of, entity.CreateComment{ID: api.NewID(), Issue: issue, Body: in.Body, OnBehalfOf: in.OnBehalfOf.Or(""),
-		ClientRequest: strings.ToLower(in.ClientID), Presentation: in.Presentation.Or(nil), Metadata: in.Metadata.Or(nil), Reopen: in.Reopen,
+	cm, err := api.Do[entity.Comment](rc, company.KindCommentCreate, of, entity.CreateComment{ID: api.NewID(),
+		Issue: issue, Body: in.Body, OnBehalfOf: in.OnBehalfOf.Or(""),
+		ClientRequest: strings.ToLower(in.ClientID), Presentation: in.Presentation.Or(nil), Metadata: in.Metadata.Or(nil),
+		Reopen: in.Reopen,
 		Resume: in.Resume, Interrupt: in.Interrupt, Attachments: api.BodyIDs(in.Attachments)})
 	return api.OK(cm), err
 }

@@ -71,8 +71,10 @@ type companyRow struct {
 
 func showCompany(tx *ledger.Tx, row entity.Company, now time.Time) companyRow {
 	limit, spent := money.CompanyBudget(tx, row.ID, core.TimeOf(now))
-	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, row.ID, entity.ScopeCompany, string(row.ID)), RequireStrategy: !row.NoStrategyGate,
-		FeedbackSharing: row.Feedback.Sharing, FeedbackConsentAt: row.Feedback.At, FeedbackConsentBy: row.Feedback.By, FeedbackTermsVersion: row.Feedback.Terms}
+	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, row.ID,
+		entity.ScopeCompany, string(row.ID)), RequireStrategy: !row.NoStrategyGate,
+		FeedbackSharing: row.Feedback.Sharing, FeedbackConsentAt: row.Feedback.At, FeedbackConsentBy: row.Feedback.By,
+		FeedbackTermsVersion: row.Feedback.Terms}
 	if row.LogoAsset != "" {
 		out.LogoURL = "/api/assets/" + row.LogoAsset + "/content"
 	}
@@ -82,20 +84,27 @@ func showCompany(tx *ledger.Tx, row entity.Company, now time.Time) companyRow {
 func CompanyRoutes() []api.Route {
 	const tag, one = "companies", "/api/companies/{companyId}"
 	change := func(verb, summary string) api.Route {
-		return api.Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: api.Board, Out: companyRow{},
+		return api.Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: api.Board,
+			Out: companyRow{},
 			Handle: func(rc *api.Request) (api.Response, error) {
 				return saveCompany(rc, api.CompanyID(rc), "company."+verb, company.ChangeCompany{})
 			}}
 	}
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies", NobodyAsAgent: true, Tag: tag, Summary: "List companies", Out: []companyRow{}, Handle: listCompanies},
-		{Method: "POST", Path: "/api/companies", NobodyAsAgent: true, Tag: tag, Summary: "Create a company", Who: api.Board, In: newCompany{}, Out: companyRow{}, Status: 201, Handle: createCompany},
-		{Method: "GET", Path: "/api/companies/stats", Tag: tag, Summary: "Count agents and issues by company", Who: api.Board, Out: map[string]rules.Stat{}, Handle: companyStats},
+		{Method: "GET", Path: "/api/companies", NobodyAsAgent: true, Tag: tag, Summary: "List companies", Out: []companyRow{},
+			Handle: listCompanies},
+		{Method: "POST", Path: "/api/companies", NobodyAsAgent: true, Tag: tag, Summary: "Create a company", Who: api.Board,
+			In: newCompany{}, Out: companyRow{}, Status: 201, Handle: createCompany},
+		{Method: "GET", Path: "/api/companies/stats", Tag: tag, Summary: "Count agents and issues by company", Who: api.Board,
+			Out: map[string]rules.Stat{}, Handle: companyStats},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read a company", Out: companyRow{}, Handle: readCompany},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a company", Who: api.Board, In: patchCompany{}, Out: companyRow{}, Handle: updateCompany},
-		{Method: "PATCH", Path: one + "/branding", Tag: tag, Summary: "Change how a company looks", Who: api.Board, In: brandCompany{}, Out: companyRow{}, Handle: rebrandCompany},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a company", Who: api.Board, In: patchCompany{},
+			Out: companyRow{}, Handle: updateCompany},
+		{Method: "PATCH", Path: one + "/branding", Tag: tag, Summary: "Change how a company looks", Who: api.Board,
+			In: brandCompany{}, Out: companyRow{}, Handle: rebrandCompany},
 		change("archive", "Put a company away"), change("pause", "Pause a company"), change("resume", "Let a company go on"),
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a company", Who: api.Board, Out: api.Okay{}, Handle: deleteCompany},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a company", Who: api.Board, Out: api.Okay{},
+			Handle: deleteCompany},
 	}
 }
 
@@ -153,7 +162,8 @@ func createCompany(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := entity.SaveCompany{ID: ledger.CompanyID(rc.Ids()()), Name: &in.Name, Description: api.TextOf(in.Description), BrandColor: api.TextOf(in.BrandColor), ResponsibleUser: api.TextOf(in.ResponsibleUser)}
+	p := entity.SaveCompany{ID: ledger.CompanyID(rc.Ids()()), Name: &in.Name, Description: api.TextOf(in.Description),
+		BrandColor: api.TextOf(in.BrandColor), ResponsibleUser: api.TextOf(in.ResponsibleUser)}
 	if in.BudgetMonthlyCents > 0 {
 		p.Budget = new(core.Cents(in.BudgetMonthlyCents))
 	}
@@ -165,14 +175,18 @@ func updateCompany(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := entity.SaveCompany{Name: in.Name, Description: api.TextOf(in.Description), RequireHireApproval: in.RequireHireApproval, RequireStrategy: in.RequireStrategy, BrandColor: api.TextOf(in.BrandColor),
-		LogoAsset: api.IdPointer(in.LogoAssetID), AttachmentMaxBytes: in.AttachmentMaxBytes, ResponsibleUser: api.TextOf(in.ResponsibleUser), Budget: api.CentsOf(in.BudgetMonthlyCents),
+	p := entity.SaveCompany{Name: in.Name, Description: api.TextOf(in.Description),
+		RequireHireApproval: in.RequireHireApproval, RequireStrategy: in.RequireStrategy,
+		BrandColor: api.TextOf(in.BrandColor),
+		LogoAsset:  api.IdPointer(in.LogoAssetID), AttachmentMaxBytes: in.AttachmentMaxBytes,
+		ResponsibleUser: api.TextOf(in.ResponsibleUser), Budget: api.CentsOf(in.BudgetMonthlyCents),
 		FeedbackSharing: in.FeedbackSharing, FeedbackTerms: api.TextOf(in.FeedbackTerms)}
 	r, err := saveCompany(rc, api.CompanyID(rc), company.KindCompanyUpdate, p)
 	if err != nil || in.Status == nil {
 		return r, err
 	}
-	kind := map[string]string{"active": company.KindCompanyResume, "paused": company.KindCompanyPause, "archived": company.KindCompanyArchive}[*in.Status]
+	kind := map[string]string{"active": company.KindCompanyResume, "paused": company.KindCompanyPause,
+		"archived": company.KindCompanyArchive}[*in.Status]
 	return saveCompany(rc, api.CompanyID(rc), kind, company.ChangeCompany{})
 }
 
@@ -181,8 +195,9 @@ func rebrandCompany(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return saveCompany(rc, api.CompanyID(rc), company.KindCompanyBranding, entity.SaveCompany{Name: in.Name, Description: api.TextOf(in.Description),
-		BrandColor: api.TextOf(in.BrandColor), LogoAsset: api.IdPointer(in.LogoAssetID)})
+	return saveCompany(rc, api.CompanyID(rc), company.KindCompanyBranding, entity.SaveCompany{Name: in.Name,
+		Description: api.TextOf(in.Description),
+		BrandColor:  api.TextOf(in.BrandColor), LogoAsset: api.IdPointer(in.LogoAssetID)})
 }
 
 const (

@@ -46,8 +46,10 @@ type childBrief struct {
 func DecompositionRoutes() []api.Route {
 	const tag, path = "issues", "/api/issues/{id}/accepted-plan-decompositions"
 	return []api.Route{
-		{Method: "GET", Path: path, Tag: tag, Summary: "List what an issue's plan was turned into", Out: []shownDecomposition{}, Handle: listDecompositions},
-		{Method: "POST", Path: path, Tag: tag, Summary: "Turn a plan that was agreed on into sub-issues, all or none", In: decomposeBody{}, Out: paper.Decomposed{}, Handle: decompose},
+		{Method: "GET", Path: path, Tag: tag, Summary: "List what an issue's plan was turned into",
+			Out: []shownDecomposition{}, Handle: listDecompositions},
+		{Method: "POST", Path: path, Tag: tag, Summary: "Turn a plan that was agreed on into sub-issues, all or none",
+			In: decomposeBody{}, Out: paper.Decomposed{}, Handle: decompose},
 	}
 }
 
@@ -67,7 +69,8 @@ func listDecompositions(rc *api.Request) (r api.Response, err error) {
 			}
 			for _, id := range row.Children {
 				if c, ok := entity.IssueOf(tx, i.Company, id); ok {
-					shown.Issues = append(shown.Issues, childBrief{c.ID, c.Identifier, c.Title, c.Status, c.Priority, core.NullText(c.Assignee), core.NullText(c.AssigneeUser)})
+					shown.Issues = append(shown.Issues, childBrief{c.ID, c.Identifier, c.Title, c.Status, c.Priority,
+						core.NullText(c.Assignee), core.NullText(c.AssigneeUser)})
 				}
 			}
 			out = append(out, shown)

@@ -11,9 +11,12 @@ import (
 func DismissalRoutes() []api.Route {
 	const of = "/api/companies/{companyId}/inbox-dismissals"
 	return []api.Route{
-		{Method: "GET", Path: of, Tag: "inbox", Summary: "List what the user put aside", Who: api.Board, Out: []inbox.Dismissal{}, Handle: listDismissals},
-		{Method: "POST", Path: of, Tag: "inbox", Summary: "Put an item of the inbox aside, for good or for a while", Who: api.Board, In: dismissBody{}, Out: inbox.Dismissal{}, Handle: dismiss},
-		{Method: "DELETE", Path: of + "/{itemKey}", Tag: "inbox", Summary: "Bring an item back into the inbox", Who: api.Board, Out: api.Okay{}, Handle: undismiss},
+		{Method: "GET", Path: of, Tag: "inbox", Summary: "List what the user put aside", Who: api.Board,
+			Out: []inbox.Dismissal{}, Handle: listDismissals},
+		{Method: "POST", Path: of, Tag: "inbox", Summary: "Put an item of the inbox aside, for good or for a while",
+			Who: api.Board, In: dismissBody{}, Out: inbox.Dismissal{}, Handle: dismiss},
+		{Method: "DELETE", Path: of + "/{itemKey}", Tag: "inbox", Summary: "Bring an item back into the inbox",
+			Who: api.Board, Out: api.Okay{}, Handle: undismiss},
 	}
 }
 
@@ -65,14 +68,20 @@ func undismiss(rc *api.Request) (api.Response, error) {
 
 // recoveries adds stuck issues and the decision that each needs.
 func (d *attentionDesk) recoveries() {
-	for _, i := range inbox.ListIssues(d.tx, d.row.ID, inbox.IssueQuery{Statuses: []entity.IssueStatus{entity.IssueBlocked}, Sort: inbox.SortUpdated, Descending: true, Limit: maxAttentionBlocked}) {
+	for _, i := range inbox.ListIssues(d.tx, d.row.ID,
+		inbox.IssueQuery{Statuses: []entity.IssueStatus{entity.IssueBlocked}, Sort: inbox.SortUpdated, Descending: true,
+			Limit: maxAttentionBlocked}) {
 		a, ok := care.ActiveRecovery(d.tx, i)
 		if !ok {
 			continue
 		}
-		d.add(attentionItem{SourceKind: "recovery_action", Severity: "high", ActivityAt: a.UpdatedAt, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt, DedupKey: "recovery:" + a.ID,
-			Subject: d.issue(i), RelatedIssue: new(d.issue(i)), WhyNow: a.NextAction, EntryRule: "A recovery action is active.", ExitRule: "It is resolved, or the issue is not blocked any more.",
-			Verbs:  []attentionVerb{{"resolve", "Resolve", a.NextAction}, {"reassign", "Reassign", "Give the issue to somebody else."}},
-			Detail: attentionDetail{"kind": "recovery", "recoveryKind": a.Kind, "attemptCount": a.Attempts, "images": []string{}}})
+		d.add(attentionItem{SourceKind: "recovery_action", Severity: "high", ActivityAt: a.UpdatedAt, CreatedAt: a.CreatedAt,
+			UpdatedAt: a.UpdatedAt, DedupKey: "recovery:" + a.ID,
+			Subject: d.issue(i), RelatedIssue: new(d.issue(i)), WhyNow: a.NextAction, EntryRule: "A recovery action is active.",
+			ExitRule: "It is resolved, or the issue is not blocked any more.",
+			Verbs: []attentionVerb{{"resolve", "Resolve", a.NextAction},
+				{"reassign", "Reassign", "Give the issue to somebody else."}},
+			Detail: attentionDetail{"kind": "recovery", "recoveryKind": a.Kind, "attemptCount": a.Attempts,
+				"images": []string{}}})
 	}
 }

@@ -32,22 +32,30 @@ type shownDocument struct {
 func DocumentRoutes() []api.Route {
 	const base = "/api/issues/{id}/documents"
 	rows := []api.Route{
-		{Method: "GET", Path: base, Tag: "issues", Summary: "List the documents of an issue", Out: []shownDocument{}, Handle: listDocuments},
-		{Method: "GET", Path: base + "/{key}", Tag: "issues", Summary: "Read a document", Out: shownDocument{}, Handle: readDocument},
-		{Method: "PUT", Path: base + "/{key}", Tag: "issues", Summary: "Write a document", In: saveDocument{}, Out: shownDocument{}, Also: []int{201}, MaxBody: api.MaxDocumentBody, Handle: putDocument},
-		{Method: "DELETE", Path: base + "/{key}", Tag: "issues", Summary: "Delete a document", Who: api.Board, Out: api.Okay{}, Handle: dropDocument},
-		{Method: "GET", Path: base + "/{key}/revisions", Tag: "issues", Summary: "List the revisions of a document", Out: []paper.DocumentRevision{}, Handle: listDocumentRevisions},
-		{Method: "POST", Path: base + "/{key}/revisions/{revisionId}/restore", Tag: "issues", Summary: "Make an old revision of a document the latest", Out: shownDocument{}, Handle: restoreDocument},
+		{Method: "GET", Path: base, Tag: "issues", Summary: "List the documents of an issue", Out: []shownDocument{},
+			Handle: listDocuments},
+		{Method: "GET", Path: base + "/{key}", Tag: "issues", Summary: "Read a document", Out: shownDocument{},
+			Handle: readDocument},
+		{Method: "PUT", Path: base + "/{key}", Tag: "issues", Summary: "Write a document", In: saveDocument{},
+			Out: shownDocument{}, Also: []int{201}, MaxBody: api.MaxDocumentBody, Handle: putDocument},
+		{Method: "DELETE", Path: base + "/{key}", Tag: "issues", Summary: "Delete a document", Who: api.Board,
+			Out: api.Okay{}, Handle: dropDocument},
+		{Method: "GET", Path: base + "/{key}/revisions", Tag: "issues", Summary: "List the revisions of a document",
+			Out: []paper.DocumentRevision{}, Handle: listDocumentRevisions},
+		{Method: "POST", Path: base + "/{key}/revisions/{revisionId}/restore", Tag: "issues",
+			Summary: "Make an old revision of a document the latest", Out: shownDocument{}, Handle: restoreDocument},
 	}
 	for verb, kind := range map[string]string{"lock": paper.KindDocumentLock, "unlock": paper.KindDocumentUnlock} {
 		summary := map[string]string{"lock": "Keep a document as it is", "unlock": "Let a document be changed again"}[verb]
-		rows = append(rows, api.Route{Method: "POST", Path: base + "/{key}/" + verb, Tag: "issues", Summary: summary, Out: shownDocument{},
+		rows = append(rows, api.Route{Method: "POST", Path: base + "/{key}/" + verb, Tag: "issues", Summary: summary,
+			Out: shownDocument{},
 			Handle: func(rc *api.Request) (api.Response, error) {
 				of, issue, err := api.LocateIssue(rc)
 				if err != nil {
 					return api.Response{}, err
 				}
-				if _, err = api.Do[paper.Document](rc, kind, of, paper.ChangeDocument{Issue: issue, Key: documentKey(rc)}); err != nil {
+				if _, err = api.Do[paper.Document](rc, kind, of, paper.ChangeDocument{Issue: issue,
+					Key: documentKey(rc)}); err != nil {
 					return api.Response{}, err
 				}
 				return readDocument(rc)
@@ -113,7 +121,8 @@ func putDocument(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := paper.SaveDocument{Issue: issue, Key: documentKey(rc), ID: api.NewID(), Revision: api.NewID(), Title: api.TextOf(in.Title), Format: in.Format,
+	p := paper.SaveDocument{Issue: issue, Key: documentKey(rc), ID: api.NewID(), Revision: api.NewID(),
+		Title: api.TextOf(in.Title), Format: in.Format,
 		Summary: in.Summary.Or(""), Base: strings.ToLower(in.Base.Or(""))}
 	if p.Body, p.Parts, p.Sum, err = stageText(rc, of, in.Body); err != nil {
 		return api.Response{}, err
@@ -157,7 +166,8 @@ func restoreDocument(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	saved, err := api.Do[paper.SavedDocument](rc, paper.KindDocumentRestore, of, paper.RestoreDocument{Issue: issue, Key: documentKey(rc),
+	saved, err := api.Do[paper.SavedDocument](rc, paper.KindDocumentRestore, of, paper.RestoreDocument{Issue: issue,
+		Key:      documentKey(rc),
 		Revision: strings.ToLower(rc.Path("revisionId")), ID: api.NewID()})
 	if err != nil {
 		return api.Response{}, err
@@ -175,7 +185,8 @@ func dropDocument(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	_, err = api.Do[paper.Document](rc, paper.KindDocumentDelete, of, paper.ChangeDocument{Issue: issue, Key: documentKey(rc)})
+	_, err = api.Do[paper.Document](rc, paper.KindDocumentDelete, of, paper.ChangeDocument{Issue: issue,
+		Key: documentKey(rc)})
 	return api.OK(api.Okay{OK: true}), err
 }
 

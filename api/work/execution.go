@@ -7,7 +7,8 @@ import (
 )
 
 func ExecutionRoutes() []api.Route {
-	return []api.Route{{Method: "GET", Path: "/api/issues/{id}/execution-decisions", Tag: "issues", Summary: "List what was decided of an issue's work, stage by stage", Out: []paper.ExecutionDecision{},
+	return []api.Route{{Method: "GET", Path: "/api/issues/{id}/execution-decisions", Tag: "issues",
+		Summary: "List what was decided of an issue's work, stage by stage", Out: []paper.ExecutionDecision{},
 		Handle: func(rc *api.Request) (api.Response, error) {
 			return api.Viewed(rc, func(tx *ledger.Tx) ([]paper.ExecutionDecision, error) {
 				i, err := api.FindIssue(tx, rc)

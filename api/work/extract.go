@@ -50,17 +50,22 @@ type extractSource struct {
 	Key     core.NullText `json:"documentKey"`
 }
 
-var extractLabels = map[string]string{"title": "Title", "description": "Description", "comment": "Comment", "document": "Document"}
+var extractLabels = map[string]string{"title": "Title", "description": "Description", "comment": "Comment",
+	"document": "Document"}
 
 func ExtractRoutes() []api.Route {
-	return []api.Route{{Method: "GET", Path: "/api/companies/{companyId}/search/extract", Tag: "search", Summary: "List where a text, or addresses that hold it, stands in issues, comments and documents",
-		Out: extractAnswer{}, Handle: extract, Query: []api.Param{{Name: "contains", Doc: "2 characters or more"}, {Name: "kind", Doc: "literal or url"}, {Name: "scope", Doc: "all, issues, comments or documents"},
-			{Name: "status", Doc: "statuses, separated by commas"}, {Name: "updatedWithin", Doc: "such as 24h, 7d, 4w or 3m"}, {Name: "updatedAfter", Doc: "ISO date"},
+	return []api.Route{{Method: "GET", Path: "/api/companies/{companyId}/search/extract", Tag: "search",
+		Summary: "List where a text, or addresses that hold it, stands in issues, comments and documents",
+		Out:     extractAnswer{}, Handle: extract, Query: []api.Param{{Name: "contains", Doc: "2 characters or more"},
+			{Name: "kind", Doc: "literal or url"}, {Name: "scope", Doc: "all, issues, comments or documents"},
+			{Name: "status", Doc: "statuses, separated by commas"}, {Name: "updatedWithin", Doc: "such as 24h, 7d, 4w or 3m"},
+			{Name: "updatedAfter", Doc: "ISO date"},
 			{Name: "matchesPerIssue", Type: "integer"}, {Name: "limit", Type: "integer"}, {Name: "offset", Type: "integer"}}}}
 }
 
 func extract(rc *api.Request) (r api.Response, err error) {
-	out := extractAnswer{Contains: rc.Query("contains"), Kind: api.OrElse(rc.Query("kind"), "literal"), Scope: api.OrElse(rc.Query("scope"), "all"), Results: []extractIssue{}}
+	out := extractAnswer{Contains: rc.Query("contains"), Kind: api.OrElse(rc.Query("kind"), "literal"),
+		Scope: api.OrElse(rc.Query("scope"), "all"), Results: []extractIssue{}}
 	switch {
 	case utf8.RuneCountInString(out.Contains) < 2:
 		return r, api.Invalid("contains must be at least 2 characters")
@@ -80,7 +85,8 @@ func extract(rc *api.Request) (r api.Response, err error) {
 	if out.PerIssue, err = rc.QueryInt("matchesPerIssue", 20, 1, inbox.MaxExtractMatches); err != nil {
 		return r, err
 	}
-	x := inbox.Extraction{Contains: out.Contains, URLs: out.Kind == "url", Scope: out.Scope, Limit: out.Limit, Offset: out.Offset, PerIssue: out.PerIssue}
+	x := inbox.Extraction{Contains: out.Contains, URLs: out.Kind == "url", Scope: out.Scope, Limit: out.Limit,
+		Offset: out.Offset, PerIssue: out.PerIssue}
 	for _, s := range rc.QueryList("status") {
 		if !entity.IssueStatus(s).Valid() {
 			return r, api.Invalid("Invalid status: %s", api.Cut(s, 40))
@@ -109,7 +115,8 @@ func extract(rc *api.Request) (r api.Response, err error) {
 		out.More, out.Partial, out.Truncated = more, partial, more || partial
 		for _, e := range found {
 			i := e.Issue
-			row := extractIssue{ID: i.ID, Identifier: i.Identifier, Title: i.Title, Status: i.Status, Assignee: core.NullText(i.Assignee), UpdatedAt: i.UpdatedAt, Matches: []extractMatch{}, Cut: e.Cut}
+			row := extractIssue{ID: i.ID, Identifier: i.Identifier, Title: i.Title, Status: i.Status,
+				Assignee: core.NullText(i.Assignee), UpdatedAt: i.UpdatedAt, Matches: []extractMatch{}, Cut: e.Cut}
 			for _, m := range e.Matches {
 				source := extractSource{Type: "issue", Comment: core.NullText(m.Comment), Key: core.NullText(m.Key)}
 				if m.Comment != "" || m.Key != "" {

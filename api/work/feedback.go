@@ -25,14 +25,16 @@ type bundleIssue struct {
 func FeedbackRoutes() []api.Route {
 	const tag = "issues"
 	return []api.Route{
-		{Method: "GET", Path: "/api/issues/{id}/feedback-traces", Tag: tag, Summary: "List the votes on an issue that may be handed on", Who: api.Board, Out: []inbox.FeedbackTrace{},
+		{Method: "GET", Path: "/api/issues/{id}/feedback-traces", Tag: tag,
+			Summary: "List the votes on an issue that may be handed on", Who: api.Board, Out: []inbox.FeedbackTrace{},
 			Handle: func(rc *api.Request) (api.Response, error) {
 				return api.Viewed(rc, func(tx *ledger.Tx) ([]inbox.FeedbackTrace, error) {
 					i, err := api.FindIssue(tx, rc)
 					return inbox.TracesOfIssue(tx, i), err
 				})
 			}},
-		{Method: "GET", Path: "/api/companies/{companyId}/feedback-traces", Tag: "companies", Summary: "List the votes of a company that may be handed on", Who: api.Board, Out: []inbox.FeedbackTrace{},
+		{Method: "GET", Path: "/api/companies/{companyId}/feedback-traces", Tag: "companies",
+			Summary: "List the votes of a company that may be handed on", Who: api.Board, Out: []inbox.FeedbackTrace{},
 			Handle: func(rc *api.Request) (r api.Response, err error) {
 				err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 					r = api.OK(inbox.TracesOf(tx, row.ID))
@@ -40,12 +42,14 @@ func FeedbackRoutes() []api.Route {
 				})
 				return r, err
 			}},
-		{Method: "GET", Path: "/api/feedback-traces/{traceId}", Tag: tag, Summary: "Read a vote that may be handed on", Who: api.Board, Out: inbox.FeedbackTrace{},
+		{Method: "GET", Path: "/api/feedback-traces/{traceId}", Tag: tag, Summary: "Read a vote that may be handed on",
+			Who: api.Board, Out: inbox.FeedbackTrace{},
 			Handle: func(rc *api.Request) (api.Response, error) {
 				b, err := findTrace(rc)
 				return api.OK(b.Trace), err
 			}},
-		{Method: "GET", Path: "/api/feedback-traces/{traceId}/bundle", Tag: tag, Summary: "Read a vote that may be handed on, with what it is about", Who: api.Board, Out: feedbackBundle{},
+		{Method: "GET", Path: "/api/feedback-traces/{traceId}/bundle", Tag: tag,
+			Summary: "Read a vote that may be handed on, with what it is about", Who: api.Board, Out: feedbackBundle{},
 			Handle: func(rc *api.Request) (api.Response, error) {
 				b, err := findTrace(rc)
 				return api.OK(b), err

@@ -50,13 +50,20 @@ type ownFolder struct {
 func FolderRoutes() []api.Route {
 	const tag, all = "folders", "/api/companies/{companyId}/folders"
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List the folders of a kind", Out: folderList{}, Query: []api.Param{{Name: "kind", Doc: "routine or skill"}}, Handle: listFolders},
-		{Method: "POST", Path: all, Tag: tag, Summary: "Make a folder", Who: api.Board, In: newFolder{}, Out: routine.Folder{}, Status: 201, Handle: createFolder},
-		{Method: "POST", Path: all + "/ensure-my", Tag: tag, Summary: "Find or make the user's own folder of skills", Who: api.Board, In: ownFolder{}, Out: routine.Folder{}, Handle: ensureFolder},
-		{Method: "POST", Path: all + "/items/move", Tag: tag, Summary: "Put a routine into a folder", Who: api.Board, In: fileItem{}, Out: routine.FiledItem{}, Handle: moveItem},
-		{Method: "PATCH", Path: all + "/{folderId}", Tag: tag, Summary: "Change a folder", Who: api.Board, In: patchFolder{}, Out: routine.Folder{}, Handle: updateFolder},
-		{Method: "POST", Path: all + "/{folderId}/move", Tag: tag, Summary: "Move a folder", Who: api.Board, In: moveFolder{}, Out: routine.Folder{}, Handle: relocateFolder},
-		{Method: "DELETE", Path: all + "/{folderId}", Tag: tag, Summary: "Delete a folder; what lies in it moves up", Who: api.Board, Out: routine.Folder{}, Handle: removeFolder},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List the folders of a kind", Out: folderList{},
+			Query: []api.Param{{Name: "kind", Doc: "routine or skill"}}, Handle: listFolders},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Make a folder", Who: api.Board, In: newFolder{},
+			Out: routine.Folder{}, Status: 201, Handle: createFolder},
+		{Method: "POST", Path: all + "/ensure-my", Tag: tag, Summary: "Find or make the user's own folder of skills",
+			Who: api.Board, In: ownFolder{}, Out: routine.Folder{}, Handle: ensureFolder},
+		{Method: "POST", Path: all + "/items/move", Tag: tag, Summary: "Put a routine into a folder", Who: api.Board,
+			In: fileItem{}, Out: routine.FiledItem{}, Handle: moveItem},
+		{Method: "PATCH", Path: all + "/{folderId}", Tag: tag, Summary: "Change a folder", Who: api.Board, In: patchFolder{},
+			Out: routine.Folder{}, Handle: updateFolder},
+		{Method: "POST", Path: all + "/{folderId}/move", Tag: tag, Summary: "Move a folder", Who: api.Board, In: moveFolder{},
+			Out: routine.Folder{}, Handle: relocateFolder},
+		{Method: "DELETE", Path: all + "/{folderId}", Tag: tag, Summary: "Delete a folder; what lies in it moves up",
+			Who: api.Board, Out: routine.Folder{}, Handle: removeFolder},
 	}
 }
 
@@ -88,7 +95,8 @@ func createFolder(rc *api.Request) (api.Response, error) {
 	if slug == nil && core.URLKey(in.Name) == "" {
 		slug = new(api.OwnSlug("folder", id))
 	}
-	return doFolder(rc, routine.SaveFolder{ID: id, New: true, Kind: in.Kind, Parent: api.IdPointer(in.ParentID), Name: &in.Name, Slug: slug, Color: api.TextOf(in.Color),
+	return doFolder(rc, routine.SaveFolder{ID: id, New: true, Kind: in.Kind, Parent: api.IdPointer(in.ParentID),
+		Name: &in.Name, Slug: slug, Color: api.TextOf(in.Color),
 		Position: in.Position.Pointer()})
 }
 
@@ -98,7 +106,8 @@ func ensureFolder(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	name := in.Slug.Or("my-skills")
-	return doFolder(rc, routine.SaveFolder{ID: api.NewID(), New: true, Kind: routine.FolderSkills, Name: new("My skills"), Slug: &name, SystemKey: "my:" + rc.Actor.ID})
+	return doFolder(rc, routine.SaveFolder{ID: api.NewID(), New: true, Kind: routine.FolderSkills, Name: new("My skills"),
+		Slug: &name, SystemKey: "my:" + rc.Actor.ID})
 }
 
 func updateFolder(rc *api.Request) (api.Response, error) {
@@ -106,7 +115,8 @@ func updateFolder(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return doFolder(rc, routine.SaveFolder{ID: folderID(rc), Name: in.Name, Slug: in.Slug, Color: api.TextOf(in.Color), Position: in.Position})
+	return doFolder(rc, routine.SaveFolder{ID: folderID(rc), Name: in.Name, Slug: in.Slug, Color: api.TextOf(in.Color),
+		Position: in.Position})
 }
 
 func relocateFolder(rc *api.Request) (api.Response, error) {
@@ -118,7 +128,8 @@ func relocateFolder(rc *api.Request) (api.Response, error) {
 }
 
 func removeFolder(rc *api.Request) (api.Response, error) {
-	f, err := api.Do[routine.Folder](rc, routine.KindFolderDelete, api.CompanyID(rc), routine.DeleteFolder{ID: folderID(rc)})
+	f, err := api.Do[routine.Folder](rc, routine.KindFolderDelete, api.CompanyID(rc),
+		routine.DeleteFolder{ID: folderID(rc)})
 	return api.OK(f), err
 }
 
@@ -127,6 +138,7 @@ func moveItem(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	out, err := api.Do[routine.FiledItem](rc, routine.KindFolderFile, api.CompanyID(rc), routine.FileItem{Kind: in.Kind, Item: strings.ToLower(in.ItemID), Folder: api.BodyID(in.FolderID)})
+	out, err := api.Do[routine.FiledItem](rc, routine.KindFolderFile, api.CompanyID(rc), routine.FileItem{Kind: in.Kind,
+		Item: strings.ToLower(in.ItemID), Folder: api.BodyID(in.FolderID)})
 	return api.OK(out), err
 }

@@ -33,14 +33,20 @@ type patchGoal struct {
 func GoalRoutes() []api.Route {
 	const tag, one = "goals", "/api/goals/{id}"
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "List goals", Query: []api.Param{{Name: "projectId", Doc: "only those that this project works towards"}}, Out: []entity.Goal{}, Handle: listGoals},
-		{Method: "POST", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "Create a goal", In: newGoal{}, Out: entity.Goal{}, Status: 201, Handle: createGoal},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read a goal", Out: entity.Goal{}, Handle: func(rc *api.Request) (api.Response, error) {
-			g, err := findGoal(rc)
-			return api.OK(g), err
-		}},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a goal", In: patchGoal{}, Out: entity.Goal{}, Handle: updateGoal},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a goal", Who: api.Board, Out: entity.Goal{}, Handle: deleteGoal},
+		{Method: "GET", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "List goals",
+			Query: []api.Param{{Name: "projectId", Doc: "only those that this project works towards"}}, Out: []entity.Goal{},
+			Handle: listGoals},
+		{Method: "POST", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "Create a goal", In: newGoal{},
+			Out: entity.Goal{}, Status: 201, Handle: createGoal},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read a goal", Out: entity.Goal{},
+			Handle: func(rc *api.Request) (api.Response, error) {
+				g, err := findGoal(rc)
+				return api.OK(g), err
+			}},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a goal", In: patchGoal{}, Out: entity.Goal{},
+			Handle: updateGoal},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a goal", Who: api.Board, Out: entity.Goal{},
+			Handle: deleteGoal},
 	}
 }
 
@@ -85,8 +91,10 @@ func createGoal(rc *api.Request) (api.Response, error) {
 	if !api.IsUUID(api.CompanyID(rc)) {
 		return api.Response{}, api.NotFound("Company not found")
 	}
-	g, err := api.Do[entity.Goal](rc, company.KindGoalCreate, api.CompanyID(rc), entity.SaveGoal{ID: api.NewID(), Title: &in.Title, Description: api.TextOf(in.Description),
-		Level: api.Given[entity.GoalLevel](in.Level), Status: api.Given[entity.GoalStatus](in.Status), Parent: api.IdPointer(in.ParentID), Owner: api.IdPointer(in.OwnerAgentID)})
+	g, err := api.Do[entity.Goal](rc, company.KindGoalCreate, api.CompanyID(rc), entity.SaveGoal{ID: api.NewID(),
+		Title: &in.Title, Description: api.TextOf(in.Description),
+		Level: api.Given[entity.GoalLevel](in.Level), Status: api.Given[entity.GoalStatus](in.Status),
+		Parent: api.IdPointer(in.ParentID), Owner: api.IdPointer(in.OwnerAgentID)})
 	return api.OK(g), err
 }
 
@@ -99,8 +107,10 @@ func updateGoal(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	g, err = api.Do[entity.Goal](rc, company.KindGoalUpdate, g.Company, entity.SaveGoal{ID: g.ID, Title: in.Title, Description: api.TextOf(in.Description),
-		Level: api.Given[entity.GoalLevel](in.Level), Status: api.Given[entity.GoalStatus](in.Status), Parent: api.IdPointer(in.ParentID), Owner: api.IdPointer(in.OwnerAgentID)})
+	g, err = api.Do[entity.Goal](rc, company.KindGoalUpdate, g.Company, entity.SaveGoal{ID: g.ID, Title: in.Title,
+		Description: api.TextOf(in.Description),
+		Level:       api.Given[entity.GoalLevel](in.Level), Status: api.Given[entity.GoalStatus](in.Status),
+		Parent: api.IdPointer(in.ParentID), Owner: api.IdPointer(in.OwnerAgentID)})
 	return api.OK(g), err
 }
 

@@ -195,39 +195,53 @@ func shown(in paper.Interaction) shownInteraction {
 	if in.OriginComments == nil {
 		in.OriginComments = []string{}
 	}
-	return shownInteraction{in, in.Effective, policyAliases{paper.PolicyAlias(in.Requested), paper.PolicyAlias(in.Effective)}}
+	return shownInteraction{in, in.Effective, policyAliases{paper.PolicyAlias(in.Requested),
+		paper.PolicyAlias(in.Effective)}}
 }
 
 func InteractionRoutes() []api.Route {
 	const base = "/api/issues/{id}/interactions"
 	return []api.Route{
-		{Method: "GET", Path: base, Tag: "issues", Summary: "List what was asked on an issue", Out: []shownInteraction{}, Handle: listInteractions},
-		{Method: "POST", Path: base, Tag: "issues", Summary: "Suggest tasks, ask, or request a confirmation", In: interactionBody[json.RawMessage]{}, Out: shownInteraction{}, Status: 201, Handle: newInteraction},
-		{Method: "POST", Path: base + "/{interactionId}/accept", Tag: "issues", Summary: "Accept what was suggested", In: acceptInteraction{}, Out: shownInteraction{},
+		{Method: "GET", Path: base, Tag: "issues", Summary: "List what was asked on an issue", Out: []shownInteraction{},
+			Handle: listInteractions},
+		{Method: "POST", Path: base, Tag: "issues", Summary: "Suggest tasks, ask, or request a confirmation",
+			In: interactionBody[json.RawMessage]{}, Out: shownInteraction{}, Status: 201, Handle: newInteraction},
+		{Method: "POST", Path: base + "/{interactionId}/accept", Tag: "issues", Summary: "Accept what was suggested",
+			In: acceptInteraction{}, Out: shownInteraction{},
 			Handle: decide(paper.KindInteractionAccept, func(b acceptInteraction, p *paper.ResolveInteraction) {
 				p.Tasks, p.Options = chosen(b.Tasks), chosen(b.Options)
 			})},
-		{Method: "POST", Path: base + "/{interactionId}/respond", Tag: "issues", Summary: "Answer questions", In: answerInteraction{}, Out: shownInteraction{},
+		{Method: "POST", Path: base + "/{interactionId}/respond", Tag: "issues", Summary: "Answer questions",
+			In: answerInteraction{}, Out: shownInteraction{},
 			Handle: decide(paper.KindInteractionAnswer, func(b answerInteraction, p *paper.ResolveInteraction) {
 				p.Summary = b.Summary.Or("")
 				for _, a := range b.Answers {
 					p.Answers = append(p.Answers, paper.Answer{Question: a.Question, Options: a.Options, Other: a.Other.Or("")})
 				}
 			})},
-		{Method: "POST", Path: base + "/{interactionId}/reject", Tag: "issues", Summary: "Reject what was suggested", In: endInteraction{}, Out: shownInteraction{},
-			Handle: decide(paper.KindInteractionReject, func(b endInteraction, p *paper.ResolveInteraction) { p.Reason = b.Reason })},
-		{Method: "POST", Path: base + "/{interactionId}/verdicts", Tag: "issues", Summary: "Say of each item what becomes of it", In: judgeItems{}, Out: shownInteraction{},
+		{Method: "POST", Path: base + "/{interactionId}/reject", Tag: "issues", Summary: "Reject what was suggested",
+			In: endInteraction{}, Out: shownInteraction{},
+			Handle: decide(paper.KindInteractionReject,
+				func(b endInteraction, p *paper.ResolveInteraction) { p.Reason = b.Reason })},
+		{Method: "POST", Path: base + "/{interactionId}/verdicts", Tag: "issues",
+			Summary: "Say of each item what becomes of it", In: judgeItems{}, Out: shownInteraction{},
 			Handle: decide(paper.KindInteractionJudge, func(b judgeItems, p *paper.ResolveInteraction) {
 				for _, v := range b.Verdicts {
 					p.Judged = append(p.Judged, paper.Verdict{Item: v.Item, Verdict: v.Verdict, Reason: v.Reason.Or("")})
 				}
 			})},
-		{Method: "POST", Path: base + "/{interactionId}/withdraw", Tag: "issues", Summary: "Withdraw what one asked", In: endInteraction{}, Out: shownInteraction{},
-			Handle: decide(paper.KindInteractionWithdraw, func(b endInteraction, p *paper.ResolveInteraction) { p.Reason = b.Reason })},
-		{Method: "POST", Path: base + "/{interactionId}/skip", Tag: "issues", Summary: "End what was asked without deciding it", In: endInteraction{}, Out: shownInteraction{},
-			Handle: decide(paper.KindInteractionSkip, func(b endInteraction, p *paper.ResolveInteraction) { p.Reason = b.Reason })},
-		{Method: "POST", Path: base + "/{interactionId}/cancel", Tag: "issues", Summary: "Take back what was asked", In: endInteraction{}, Out: shownInteraction{},
-			Handle: decide(paper.KindInteractionCancel, func(b endInteraction, p *paper.ResolveInteraction) { p.Reason = b.Reason })},
+		{Method: "POST", Path: base + "/{interactionId}/withdraw", Tag: "issues", Summary: "Withdraw what one asked",
+			In: endInteraction{}, Out: shownInteraction{},
+			Handle: decide(paper.KindInteractionWithdraw,
+				func(b endInteraction, p *paper.ResolveInteraction) { p.Reason = b.Reason })},
+		{Method: "POST", Path: base + "/{interactionId}/skip", Tag: "issues",
+			Summary: "End what was asked without deciding it", In: endInteraction{}, Out: shownInteraction{},
+			Handle: decide(paper.KindInteractionSkip,
+				func(b endInteraction, p *paper.ResolveInteraction) { p.Reason = b.Reason })},
+		{Method: "POST", Path: base + "/{interactionId}/cancel", Tag: "issues", Summary: "Take back what was asked",
+			In: endInteraction{}, Out: shownInteraction{},
+			Handle: decide(paper.KindInteractionCancel,
+				func(b endInteraction, p *paper.ResolveInteraction) { p.Reason = b.Reason })},
 	}
 }
 
@@ -276,15 +290,19 @@ func newInteraction(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if len(payload) > paper.MaxInteraction {
-		return api.Response{}, ledger.Refuse(ledger.TooLarge, nil, "An interaction has at most %d bytes", paper.MaxInteraction)
+		return api.Response{}, ledger.Refuse(ledger.TooLarge, nil, "An interaction has at most %d bytes",
+			paper.MaxInteraction)
 	}
 	of, issue, err := api.LocateIssue(rc)
 	if err != nil {
 		return api.Response{}, err
 	}
-	row, err := api.Do[paper.Interaction](rc, paper.KindInteractionCreate, of, paper.CreateInteraction{ID: api.NewID(), Issue: issue, Kind: in.Kind, Continuation: in.Continuation,
-		Policy: in.Policy, AddresseeAgent: api.BodyID(in.AddresseeAgent), AddresseeUser: in.AddresseeUser.Or(""), RequestKey: in.IdempotencyKey.Or(""),
-		SourceComment: api.BodyID(in.SourceComment), SourceRun: api.BodyID(in.SourceRun), Title: in.Title.Or(""), Summary: in.Summary.Or(""), Payload: payload})
+	row, err := api.Do[paper.Interaction](rc, paper.KindInteractionCreate, of, paper.CreateInteraction{ID: api.NewID(),
+		Issue: issue, Kind: in.Kind, Continuation: in.Continuation,
+		Policy: in.Policy, AddresseeAgent: api.BodyID(in.AddresseeAgent), AddresseeUser: in.AddresseeUser.Or(""),
+		RequestKey:    in.IdempotencyKey.Or(""),
+		SourceComment: api.BodyID(in.SourceComment), SourceRun: api.BodyID(in.SourceRun), Title: in.Title.Or(""),
+		Summary: in.Summary.Or(""), Payload: payload})
 	return api.OK(shown(row)), err
 }
 

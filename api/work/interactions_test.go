@@ -39,14 +39,17 @@ func TestInteractionsAndProductsThroughTheAPI(t *testing.T) {
 	verdicts := `{"kind":"request_item_verdicts","payload":{"version":1,"prompt":"?","items":[{"id":"a","label":"A"}]}}`
 	id = h.Call("POST", path, verdicts).Want(t, 201, `"allowBulkApprove":true`).Field(t, "id")
 	h.Call("POST", path+"/"+id+"/verdicts", `{"verdicts":[{"id":"a","verdict":"burn"}]}`).Want(t, 400, "verdict")
-	h.Call("POST", path+"/"+id+"/verdicts", `{"verdicts":[{"id":"a","verdict":"defer"}]}`).Want(t, 200, `"deferredCount":1`)
+	h.Call("POST", path+"/"+id+"/verdicts", `{"verdicts":[{"id":"a","verdict":"defer"}]}`).
+		Want(t, 200, `"deferredCount":1`)
 	id = h.Call("POST", path, verdicts).Want(t, 201, "").Field(t, "id")
 	h.Call("POST", path+"/"+id+"/skip", `{"reason":"later"}`).Want(t, 200, `"outcome":"skipped"`)
 	id = h.Call("POST", path, verdicts).Want(t, 201, "").Field(t, "id")
 	h.Call("POST", path+"/"+id+"/withdraw", `{}`).Want(t, 200, `"outcome":"withdrawn"`)
 
-	h.Call("POST", issue+"/work-products", `{"type":"commit","provider":"git","title":"x","metadata":7}`).Want(t, 400, "metadata")
-	id = h.Call("POST", issue+"/work-products", `{"type":"commit","provider":"git","title":"x"}`).Want(t, 201, "").Field(t, "id")
+	h.Call("POST", issue+"/work-products", `{"type":"commit","provider":"git","title":"x","metadata":7}`).
+		Want(t, 400, "metadata")
+	id = h.Call("POST", issue+"/work-products", `{"type":"commit","provider":"git","title":"x"}`).Want(t, 201, "").
+		Field(t, "id")
 	h.Call("PATCH", "/api/work-products/"+id, `{"status":"gone"}`).Want(t, 400, "status")
 	h.Call("PATCH", "/api/work-products/"+id, `{"status":"merged","summary":"s"}`).Want(t, 200, `"status":"merged"`)
 	h.Call("GET", issue, "").Want(t, 200, `"workProducts":[{"id":"`+id)

@@ -27,7 +27,8 @@ func issueFilters(rc *api.Request, q *inbox.IssueQuery) (err error) {
 	for _, f := range []struct {
 		name string
 		to   *string
-	}{{"descendantOf", &q.Below}, {"participantAgentId", &q.Agent}, {"executionWorkspaceId", &q.Space}, {"workspaceId", &q.Workspace}} {
+	}{{"descendantOf", &q.Below}, {"participantAgentId", &q.Agent}, {"executionWorkspaceId", &q.Space},
+		{"workspaceId", &q.Workspace}} {
 		if *f.to, err = rc.QueryUUID(f.name); err != nil {
 			return err
 		}
@@ -37,7 +38,8 @@ func issueFilters(rc *api.Request, q *inbox.IssueQuery) (err error) {
 			return err
 		}
 	}
-	q.Origin, q.OriginText, q.OriginID, q.WorkMode = rc.Query("originKind"), rc.Query("originKindPrefix"), rc.Query("originId"), rc.Query("workMode")
+	q.Origin, q.OriginText, q.OriginID, q.WorkMode = rc.Query("originKind"), rc.Query("originKindPrefix"),
+		rc.Query("originId"), rc.Query("workMode")
 	if len(q.Origin)+len(q.OriginText)+len(q.OriginID)+len(q.WorkMode) > 4*maxUserRef {
 		return api.Invalid("Invalid originKind, originId or workMode")
 	}
@@ -56,7 +58,8 @@ func inboxMine(rc *api.Request) (r api.Response, err error) {
 		return r, api.Invalid("Invalid userId: whose inbox?")
 	}
 	q.Touched, q.InInboxOf = user, user
-	for _, part := range orList(rc.QueryList("status"), []string{"backlog", "todo", "in_progress", "in_review", "blocked", "done"}) {
+	for _, part := range orList(rc.QueryList("status"), []string{"backlog", "todo", "in_progress", "in_review",
+		"blocked", "done"}) {
 		s := entity.IssueStatus(part)
 		if !s.Valid() {
 			return r, api.Invalid("Invalid status: %s", api.Cut(part, 40))

@@ -16,8 +16,10 @@ func TestListsOfIssuesAreNarrowed(t *testing.T) {
 	of := ledger.CompanyID(h.Company("Acme"))
 	in := "/api/companies/" + string(of)
 	h.Call("PATCH", in, `{"requireBoardApprovalForCeoStrategy":false}`).Want(t, 200, "")
-	ada := h.Call("POST", in+"/agents", `{"name":"Ada","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`).Want(t, 201, "").Field(t, "id")
-	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+	ada := h.Call("POST", in+"/agents", `{"name":"Ada","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`).
+		Want(t, 201, "").Field(t, "id")
+	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "").
+		Field(t, "token")
 	issue := func(body string) string { return h.Call("POST", in+"/issues", body).Want(t, 201, "").Field(t, "id") }
 	mine := issue(`{"title":"Mine"}`)
 	child := issue(`{"title":"Child","parentId":"` + mine + `"}`)
@@ -28,7 +30,8 @@ func TestListsOfIssuesAreNarrowed(t *testing.T) {
 
 	list := func(query string, headers ...string) (titles []string) {
 		t.Helper()
-		for _, row := range h.Call("GET", in+"/issues?sortField=title&"+query, "", headers...).Want(t, 200, "").Decode(t).([]any) {
+		for _, row := range h.Call("GET", in+"/issues?sortField=title&"+query, "", headers...).Want(t, 200, "").
+			Decode(t).([]any) {
 			titles = append(titles, row.(map[string]any)["title"].(string))
 		}
 		return titles
@@ -73,12 +76,14 @@ func TestListsOfIssuesAreNarrowed(t *testing.T) {
 	}
 	h.Call("GET", "/api/agents/me/inbox/mine?userId=local-board", "", key).Want(t, 200, `"title":"Mine"`)
 	priority := "low"
-	apitest.Patient.Until(t, "the issue is newer", func() bool { // both may fall into one millisecond, and an equal value changes nothing
-		priority = map[string]string{"low": "high", "high": "low"}[priority]
-		h.Call("PATCH", "/api/issues/"+grandchild, `{"priority":"`+priority+`"}`).Want(t, 200, "")
-		return slices.Contains(list(inbox), "Grandchild")
-	})
-	h.Call("GET", in+"/issues?touchedByUserId=me", "", key).Want(t, 403, "touchedByUserId=me requires board authentication")
+	apitest.Patient.Until(t, "the issue is newer",
+		func() bool { // both may fall into one millisecond, and an equal value changes nothing
+			priority = map[string]string{"low": "high", "high": "low"}[priority]
+			h.Call("PATCH", "/api/issues/"+grandchild, `{"priority":"`+priority+`"}`).Want(t, 200, "")
+			return slices.Contains(list(inbox), "Grandchild")
+		})
+	h.Call("GET", in+"/issues?touchedByUserId=me", "", key).
+		Want(t, 403, "touchedByUserId=me requires board authentication")
 	h.Call("GET", in+"/issues?descendantOf=x", "").Want(t, 400, "descendantOf")
 	h.Call("GET", "/api/agents/me/inbox/mine", "", key).Want(t, 400, "userId")
 	h.Call("GET", "/api/agents/me/inbox/mine?userId=x", "").Want(t, 401, "Agent authentication required")

@@ -99,26 +99,34 @@ type updateIssue struct {
 
 func IssueRoutes() []api.Route {
 	return []api.Route{{
-		Method: "GET", Path: "/api/issues", Tag: "issues", Summary: "Say where issues are listed", Never: http.StatusBadRequest,
+		Method: "GET", Path: "/api/issues", Tag: "issues", Summary: "Say where issues are listed",
+		Never: http.StatusBadRequest,
 		Handle: func(*api.Request) (api.Response, error) {
 			return api.Response{}, api.Invalid("Missing companyId in path. Use /api/companies/{companyId}/issues.")
 		},
 	}, {
-		Method: "GET", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "List issues", Out: []listedIssue{}, Handle: listIssues,
-		Query: append(issueChoices(), api.Param{Name: "sortField", Doc: "updatedAt, createdAt, priority, title or status"}, api.Param{Name: "sort", Doc: "the same as sortField"},
+		Method: "GET", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "List issues", Out: []listedIssue{},
+		Handle: listIssues,
+		Query: append(issueChoices(), api.Param{Name: "sortField", Doc: "updatedAt, createdAt, priority, title or status"},
+			api.Param{Name: "sort", Doc: "the same as sortField"},
 			api.Param{Name: "sortDir", Doc: "asc or desc"}, api.Param{Name: "order", Doc: "the same as sortDir"},
-			api.Param{Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}, api.Param{Name: "offset", Type: "integer", Doc: "without the first so many"},
-			api.Param{Name: "includeLiveDescendantSummary", Type: "boolean", Doc: "each with liveDescendantCount: how many issues below it have a run at work or waiting"}),
+			api.Param{Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"},
+			api.Param{Name: "offset", Type: "integer", Doc: "without the first so many"},
+			api.Param{Name: "includeLiveDescendantSummary", Type: "boolean",
+				Doc: "each with liveDescendantCount: how many issues below it have a run at work or waiting"}),
 	}, {
-		Method: "GET", Path: "/api/companies/{companyId}/issues/count", Tag: "issues", Summary: "Count issues that need attention", Out: issueCount{}, Handle: countIssues,
+		Method: "GET", Path: "/api/companies/{companyId}/issues/count", Tag: "issues",
+		Summary: "Count issues that need attention", Out: issueCount{}, Handle: countIssues,
 		Query: issueChoices(),
 	}, {
-		Method: "POST", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "Create an issue", In: createTop{}, Out: createdIssue{}, Status: 201, Also: []int{200},
+		Method: "POST", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "Create an issue", In: createTop{},
+		Out: createdIssue{}, Status: 201, Also: []int{200},
 		Handle: func(rc *api.Request) (api.Response, error) {
 			return newIssue(rc, api.CompanyID(rc), "")
 		},
 	}, {
-		Method: "POST", Path: "/api/issues/{id}/children", Tag: "issues", Summary: "Create a sub-issue", In: createIssue{}, Out: createdIssue{}, Status: 201, Also: []int{200},
+		Method: "POST", Path: "/api/issues/{id}/children", Tag: "issues", Summary: "Create a sub-issue", In: createIssue{},
+		Out: createdIssue{}, Status: 201, Also: []int{200},
 		Handle: func(rc *api.Request) (api.Response, error) {
 			of, parent, err := api.LocateIssue(rc)
 			if err != nil {
@@ -127,16 +135,21 @@ func IssueRoutes() []api.Route {
 			return newIssue(rc, of, parent)
 		},
 	}, {
-		Method: "GET", Path: "/api/issues/{id}", Tag: "issues", Summary: "Read an issue by ID or identifier", Out: shownIssue{}, Handle: readIssue,
+		Method: "GET", Path: "/api/issues/{id}", Tag: "issues", Summary: "Read an issue by ID or identifier",
+		Out: shownIssue{}, Handle: readIssue,
 	}, {
-		Method: "PATCH", Path: "/api/issues/{id}", Tag: "issues", Summary: "Change an issue", In: updateIssue{}, Out: updatedIssue{}, Handle: patchIssue,
+		Method: "PATCH", Path: "/api/issues/{id}", Tag: "issues", Summary: "Change an issue", In: updateIssue{},
+		Out: updatedIssue{}, Handle: patchIssue,
 	}, {
-		Method: "DELETE", Path: "/api/issues/{id}", Tag: "issues", Summary: "Delete an issue", Out: plainIssue{}, Handle: removeIssue,
+		Method: "DELETE", Path: "/api/issues/{id}", Tag: "issues", Summary: "Delete an issue", Out: plainIssue{},
+		Handle: removeIssue,
 	}, {
-		Method: "GET", Path: "/api/issues/{id}/heartbeat-context", Tag: "issues", Summary: "Read what an agent needs to begin", Out: beginning{}, Handle: readHeartbeatContext,
+		Method: "GET", Path: "/api/issues/{id}/heartbeat-context", Tag: "issues",
+		Summary: "Read what an agent needs to begin", Out: beginning{}, Handle: readHeartbeatContext,
 		Query: []api.Param{{Name: "wakeCommentId"}},
 	}, {
-		Method: "GET", Path: "/api/agents/me/inbox-lite", Tag: "agents", Summary: "List the open issues of the agent that asks", Who: api.Agent, Out: []briefIssue{},
+		Method: "GET", Path: "/api/agents/me/inbox-lite", Tag: "agents",
+		Summary: "List the open issues of the agent that asks", Who: api.Agent, Out: []briefIssue{},
 		Handle: func(rc *api.Request) (r api.Response, err error) {
 			err = rc.View(func(tx *ledger.Tx) error {
 				r = readyJSON(inboxLite(tx, rc.Company, rc.Actor.ID))
@@ -145,11 +158,14 @@ func IssueRoutes() []api.Route {
 			return r, err
 		},
 	}, {
-		Method: "GET", Path: "/api/agents/me/inbox/mine", Tag: "agents", Summary: "List what is in a person's inbox", Who: api.Agent, Out: []listedIssue{}, Handle: inboxMine,
-		Query: []api.Param{{Name: "userId", Doc: "whose inbox"}, {Name: "status", Doc: "statuses, separated by commas; all but cancelled without"}},
+		Method: "GET", Path: "/api/agents/me/inbox/mine", Tag: "agents", Summary: "List what is in a person's inbox",
+		Who: api.Agent, Out: []listedIssue{}, Handle: inboxMine,
+		Query: []api.Param{{Name: "userId", Doc: "whose inbox"},
+			{Name: "status", Doc: "statuses, separated by commas; all but cancelled without"}},
 	}, {
-		Method: "GET", Path: "/api/companies/{companyId}/search", Tag: "search", Summary: "Search issues", Out: searchPage{}, Handle: searchIssues,
-		Query: []api.Param{{Name: "q"}, {Name: "limit", Type: "integer"}, {Name: "offset", Type: "integer"}},
+		Method: "GET", Path: "/api/companies/{companyId}/search", Tag: "search", Summary: "Search issues", Out: searchPage{},
+		Handle: searchIssues,
+		Query:  []api.Param{{Name: "q"}, {Name: "limit", Type: "integer"}, {Name: "offset", Type: "integer"}},
 	}}
 }
 
@@ -234,14 +250,23 @@ func newIssue(rc *api.Request, of ledger.CompanyID, parent string) (api.Response
 }
 
 func (in createIssue) command(child bool) company.CreateIssue {
-	p := company.CreateIssue{ID: api.NewID(), Title: in.Title, Description: in.Description.Or(""), Status: entity.IssueStatus(in.Status),
-		Priority: entity.Priority(in.Priority), Assignee: api.BodyID(in.AssigneeAgentID), AssigneeUser: in.AssigneeUserID.Or(""), Project: api.BodyID(in.ProjectID),
-		Workspace: api.BodyID(in.ProjectWorkspaceID), Goal: api.BodyID(in.GoalID), Parent: api.BodyID(in.ParentID), BlockedBy: api.BodyIDs(in.BlockedBy), Labels: api.BodyIDs(in.LabelIDs),
-		BillingCode: in.BillingCode.Or(""), WorkMode: in.WorkMode, HarnessKind: in.HarnessKind.Or(""), ReviewPolicy: in.ReviewPolicy.Or(""),
-		Depth: uint64(max(in.RequestDepth, 0)), ExecutionWorkspace: api.BodyID(in.WorkspaceID), WorkspacePref: in.WorkspacePref.Or(""),
-		WorkspaceSettings: in.WorkspaceSettings.Or(nil), AdapterOverrides: in.AdapterOverrides.Or(nil), ExecutionPolicy: in.ExecutionPolicy.Or(nil),
-		UnblockDescriptor: in.UnblockDescriptor.Or(nil), OriginKind: in.OriginKind.Or(""), OriginID: in.OriginID.Or(""), OriginRun: api.BodyID(in.OriginRunID),
-		OriginFingerprint: in.OriginFingerprint.Or(""), RequestKey: in.IdempotencyKey.Or(""), AllowDuplicate: in.AllowDuplicate, BlockParent: child && in.BlockParent, Child: child, InheritFrom: api.BodyID(in.InheritFrom)}
+	p := company.CreateIssue{ID: api.NewID(), Title: in.Title, Description: in.Description.Or(""),
+		Status:   entity.IssueStatus(in.Status),
+		Priority: entity.Priority(in.Priority), Assignee: api.BodyID(in.AssigneeAgentID),
+		AssigneeUser: in.AssigneeUserID.Or(""), Project: api.BodyID(in.ProjectID),
+		Workspace: api.BodyID(in.ProjectWorkspaceID), Goal: api.BodyID(in.GoalID), Parent: api.BodyID(in.ParentID),
+		BlockedBy: api.BodyIDs(in.BlockedBy), Labels: api.BodyIDs(in.LabelIDs),
+		BillingCode: in.BillingCode.Or(""), WorkMode: in.WorkMode, HarnessKind: in.HarnessKind.Or(""),
+		ReviewPolicy: in.ReviewPolicy.Or(""),
+		Depth:        uint64(max(in.RequestDepth, 0)), ExecutionWorkspace: api.BodyID(in.WorkspaceID),
+		WorkspacePref:     in.WorkspacePref.Or(""),
+		WorkspaceSettings: in.WorkspaceSettings.Or(nil), AdapterOverrides: in.AdapterOverrides.Or(nil),
+		ExecutionPolicy:   in.ExecutionPolicy.Or(nil),
+		UnblockDescriptor: in.UnblockDescriptor.Or(nil), OriginKind: in.OriginKind.Or(""), OriginID: in.OriginID.Or(""),
+		OriginRun:         api.BodyID(in.OriginRunID),
+		OriginFingerprint: in.OriginFingerprint.Or(""), RequestKey: in.IdempotencyKey.Or(""),
+		AllowDuplicate: in.AllowDuplicate, BlockParent: child && in.BlockParent, Child: child,
+		InheritFrom: api.BodyID(in.InheritFrom)}
 	if usd := in.Allowance.Or(0); usd > 0 {
 		p.Allowance = new(api.MoneyOf(usd))
 	}
@@ -303,12 +328,18 @@ func patchIssue(rc *api.Request) (api.Response, error) {
 }
 
 func (in updateIssue) command(issue string) company.UpdateIssue {
-	p := company.UpdateIssue{Issue: issue, Title: api.TextOf(in.Title), Description: api.TextOf(in.Description), Status: entity.IssueStatus(in.Status),
-		Priority: entity.Priority(in.Priority), Assignee: api.IdPointer(in.AssigneeAgentID), AssigneeUser: api.TextOf(in.AssigneeUserID), Project: api.IdPointer(in.ProjectID),
-		Workspace: api.IdPointer(in.ProjectWorkspaceID), Goal: api.IdPointer(in.GoalID), Parent: api.IdPointer(in.ParentID), BillingCode: api.TextOf(in.BillingCode),
-		HarnessKind: api.TextOf(in.HarnessKind), ReviewPolicy: api.TextOf(in.ReviewPolicy), ExecutionWorkspace: api.IdPointer(in.WorkspaceID), WorkspacePref: api.TextOf(in.WorkspacePref),
-		WorkspaceSettings: api.RawOf(in.WorkspaceSettings), AdapterOverrides: api.RawOf(in.AdapterOverrides), ExecutionPolicy: api.RawOf(in.ExecutionPolicy),
-		UnblockDescriptor: api.RawOf(in.UnblockDescriptor), Reopen: in.Reopen, InheritFrom: api.BodyID(in.InheritFrom), Review: strings.ToLower(in.ReviewInteraction)}
+	p := company.UpdateIssue{Issue: issue, Title: api.TextOf(in.Title), Description: api.TextOf(in.Description),
+		Status:   entity.IssueStatus(in.Status),
+		Priority: entity.Priority(in.Priority), Assignee: api.IdPointer(in.AssigneeAgentID),
+		AssigneeUser: api.TextOf(in.AssigneeUserID), Project: api.IdPointer(in.ProjectID),
+		Workspace: api.IdPointer(in.ProjectWorkspaceID), Goal: api.IdPointer(in.GoalID), Parent: api.IdPointer(in.ParentID),
+		BillingCode: api.TextOf(in.BillingCode),
+		HarnessKind: api.TextOf(in.HarnessKind), ReviewPolicy: api.TextOf(in.ReviewPolicy),
+		ExecutionWorkspace: api.IdPointer(in.WorkspaceID), WorkspacePref: api.TextOf(in.WorkspacePref),
+		WorkspaceSettings: api.RawOf(in.WorkspaceSettings), AdapterOverrides: api.RawOf(in.AdapterOverrides),
+		ExecutionPolicy:   api.RawOf(in.ExecutionPolicy),
+		UnblockDescriptor: api.RawOf(in.UnblockDescriptor), Reopen: in.Reopen, InheritFrom: api.BodyID(in.InheritFrom),
+		Review: strings.ToLower(in.ReviewInteraction)}
 	if in.ReviewRequest.Set {
 		p.ReviewRequest = new(in.ReviewRequest.Or(reviewRequest{}).Instructions)
 	}
@@ -328,8 +359,9 @@ func (in updateIssue) command(issue string) company.UpdateIssue {
 		p.HiddenAt = new(in.HiddenAt.Or(0))
 	}
 	if in.Comment != "" {
-		p.Comment = &entity.CreateComment{ID: api.NewID(), Issue: issue, Body: in.Comment, OnBehalfOf: in.OnBehalfOf.Or(""), ClientRequest: strings.ToLower(in.CommentRequestID),
-			Attachments: api.BodyIDs(in.Attachments), Resume: in.Resume, Interrupt: in.Interrupt}
+		p.Comment = &entity.CreateComment{ID: api.NewID(), Issue: issue, Body: in.Comment, OnBehalfOf: in.OnBehalfOf.Or(""),
+			ClientRequest: strings.ToLower(in.CommentRequestID),
+			Attachments:   api.BodyIDs(in.Attachments), Resume: in.Resume, Interrupt: in.Interrupt}
 	}
 	return p
 }
@@ -356,7 +388,8 @@ func readHeartbeatContext(rc *api.Request) (r api.Response, err error) {
 		if err != nil {
 			return err
 		}
-		project, goal = pick(project, "id", "name", "status", "targetDate"), pick(goal, "id", "title", "status", "level", "parentId")
+		project, goal = pick(project, "id", "name", "status", "targetDate"), pick(goal, "id", "title", "status",
+			"level", "parentId")
 		body, err := heartbeatContext(tx, i, rc.Query("wakeCommentId"), project, goal)
 		r = readyJSON(body)
 		return err

@@ -38,8 +38,10 @@ func issueRow(i entity.Issue, labels []entity.Label, listed bool) core.Object {
 
 // issueRowWith is issueRow for an issue with a watchdog, given as encoded JSON.
 func issueRowWith(i entity.Issue, labels []entity.Label, listed bool, watchdog json.RawMessage) core.Object {
-	b := make(core.Object, 0, 3_072+len(i.Description)).Str("id", i.ID).Str("companyId", string(i.Company)).Fixed(issueConversation).
-		Null("projectId", i.Project).Null("projectWorkspaceId", i.Workspace).Null("goalId", i.Goal).Null("parentId", i.Parent).
+	b := make(core.Object, 0, 3_072+len(i.Description)).Str("id", i.ID).Str("companyId", string(i.Company)).
+		Fixed(issueConversation).
+		Null("projectId", i.Project).Null("projectWorkspaceId", i.Workspace).Null("goalId", i.Goal).
+		Null("parentId", i.Parent).
 		Str("title", i.Title)
 	description, cut := i.Description, false
 	if listed && len(description) > listedDescription {
@@ -49,20 +51,29 @@ func issueRowWith(i entity.Issue, labels []entity.Label, listed bool, watchdog j
 	if listed {
 		b = b.Bool("descriptionTruncated", cut)
 	}
-	b = b.Str("status", string(i.Status)).Int("statusVersion", int64(i.StatusVersion)).Null("lastStatusDecisionId", paper.LastDecision(i)).
-		Str("workMode", i.Mode()).Null("harnessKind", i.HarnessKind).Str("priority", string(i.Priority)).Null("reviewPolicy", i.ReviewPolicy).
+	b = b.Str("status", string(i.Status)).Int("statusVersion", int64(i.StatusVersion)).Null("lastStatusDecisionId",
+		paper.LastDecision(i)).
+		Str("workMode", i.Mode()).Null("harnessKind", i.HarnessKind).Str("priority", string(i.Priority)).Null("reviewPolicy",
+		i.ReviewPolicy).
 		Null("assigneeAgentId", i.Assignee).Null("assigneeUserId", i.AssigneeUser).
-		Null("checkoutRunId", i.CheckoutRun).Null("executionRunId", i.CheckoutRun).Fixed(`"executionAgentNameKey":null,"executionLockedAt":null`).
-		Null("createdByAgentId", i.CreatedAgent).Null("createdByUserId", i.CreatedUser).Null("responsibleUserId", i.ResponsibleUser).
+		Null("checkoutRunId", i.CheckoutRun).Null("executionRunId", i.CheckoutRun).
+		Fixed(`"executionAgentNameKey":null,"executionLockedAt":null`).
+		Null("createdByAgentId", i.CreatedAgent).Null("createdByUserId", i.CreatedUser).Null("responsibleUserId",
+		i.ResponsibleUser).
 		Int("issueNumber", int64(i.Number)).Str("identifier", i.Identifier).
 		Str("originKind", i.Origin()).Null("originId", i.OriginID).Null("originRunId", i.OriginRun).
-		Fixed(`"originIdentityContextId":null`).Null("continuationIdentityContextId", i.ContinuationIdentity).Str("originFingerprint", i.Fingerprint()).
+		Fixed(`"originIdentityContextId":null`).Null("continuationIdentityContextId", i.ContinuationIdentity).
+		Str("originFingerprint", i.Fingerprint()).
 		Int("requestDepth", int64(i.Depth)).Null("billingCode", i.BillingCode).
-		Raw("assigneeAdapterOverrides", i.AdapterOverrides).Raw("executionPolicy", i.ExecutionPolicy).Raw("executionState", i.ExecutionStateJSON()).
-		With(monitorMember(i.Monitor)).Null("executionWorkspaceId", i.ExecutionWorkspace).Null("executionWorkspacePreference", i.WorkspacePref).
-		Raw("executionWorkspaceSettings", i.WorkspaceSettings).Fixed(`"sourceTrust":null`).Raw("unblockDescriptor", i.UnblockDescriptor).
+		Raw("assigneeAdapterOverrides", i.AdapterOverrides).Raw("executionPolicy", i.ExecutionPolicy).Raw("executionState",
+		i.ExecutionStateJSON()).
+		With(monitorMember(i.Monitor)).Null("executionWorkspaceId", i.ExecutionWorkspace).Null("executionWorkspacePreference",
+		i.WorkspacePref).
+		Raw("executionWorkspaceSettings", i.WorkspaceSettings).Fixed(`"sourceTrust":null`).Raw("unblockDescriptor",
+		i.UnblockDescriptor).
 		Time("blockedTransitionAt", i.BlockedAt).Fixed(`"blockedOwnerNotifiedAt":null`).
-		Time("startedAt", i.StartedAt).Time("completedAt", i.CompletedAt).Time("cancelledAt", i.CancelledAt).Time("hiddenAt", i.HiddenAt).
+		Time("startedAt", i.StartedAt).Time("completedAt", i.CompletedAt).Time("cancelledAt", i.CancelledAt).Time("hiddenAt",
+		i.HiddenAt).
 		Time("createdAt", i.CreatedAt).Time("updatedAt", i.UpdatedAt)
 	if len(labels) == 0 {
 		b = b.Fixed(`"labels":[],"labelIds":[]`)
@@ -89,7 +100,8 @@ func monitorMember(m *entity.Monitor) member {
 		if m == nil {
 			return b.Fixed(noMonitor)
 		}
-		return b.Time("monitorNextCheckAt", m.NextAt).Time("monitorWakeRequestedAt", m.LastAt).Time("monitorLastTriggeredAt", m.LastAt).
+		return b.Time("monitorNextCheckAt", m.NextAt).Time("monitorWakeRequestedAt", m.LastAt).
+			Time("monitorLastTriggeredAt", m.LastAt).
 			Int("monitorAttemptCount", m.Attempts).Null("monitorNotes", m.Notes).Null("monitorScheduledBy", m.By)
 	}
 }
@@ -128,9 +140,11 @@ func attentionMember(tx *ledger.Tx, i entity.Issue) member {
 			live = live || w.Held()
 		}
 		o := core.Object{}.Str("state", a.State).Null("reason", a.Reason).
-			Int("unresolvedBlockerCount", int64(len(a.Waiting))).Int("coveredBlockerCount", int64(a.Covered)).Int("stalledBlockerCount", int64(a.Stalled)).
+			Int("unresolvedBlockerCount", int64(len(a.Waiting))).Int("coveredBlockerCount", int64(a.Covered)).
+			Int("stalledBlockerCount", int64(a.Stalled)).
 			Int("attentionBlockerCount", int64(len(a.Waiting)-a.Covered-a.Stalled)).Fixed(`"pendingFinalizeBlockerIssueIds":[]`).
-			Null("sampleBlockerIdentifier", sample).Null("sampleStalledBlockerIdentifier", stalled).Bool("blockingTreeLive", live).
+			Null("sampleBlockerIdentifier", sample).Null("sampleStalledBlockerIdentifier", stalled).
+			Bool("blockingTreeLive", live).
 			Null("directBlockerIssueId", direct).Fixed(`"terminalBlockerIssueId":null,"terminalBlocker":null`)
 		return b.Raw("blockerAttention", o.Close())
 	}
@@ -199,11 +213,15 @@ func listedRow(tx *ledger.Tx, i entity.Issue, viewer string) core.Object {
 // issueShown is an issue in full. project and goal are encoded JSON or nil.
 func issueShown(tx *ledger.Tx, i entity.Issue, project, goal []byte) json.RawMessage {
 	has := company.ExtrasOf(tx, i.Company, i.ID)
-	return issueRowWith(i, entity.LabelRows(tx, i), false, watchdogRow(tx, i, has)).With(ancestorsMember(tx, i)).With(attentionMember(tx, i)).Fixed(noReview).
+	return issueRowWith(i, entity.LabelRows(tx, i), false, watchdogRow(tx, i, has)).With(ancestorsMember(tx, i)).
+		With(attentionMember(tx, i)).Fixed(noReview).
 		With(handoffMember(tx, i)).Fixed(`"executionBlocker":null`).With(retryMember(tx, i)).With(recoveryMember(tx, i)).
-		With(refsMember("blockedBy", refsOf(entity.Blockers(tx, i)))).With(refsMember("blocks", waiting(tx, i, has))).Fixed(issueRelated).
-		With(documentsMember(tx, i, has)).Raw("project", project).Raw("goal", goal).Value("goalChain", entity.GoalChain(tx, i)).
-		Fixed(`"mentionedProjects":[],"currentExecutionWorkspace":null`).With(productsMember(tx, i, has)).Fixed(`"linkedCases":[],"externalChannelBinding":null`).With(activeRunMember(tx, i)).Close()
+		With(refsMember("blockedBy", refsOf(entity.Blockers(tx, i)))).With(refsMember("blocks", waiting(tx, i, has))).
+		Fixed(issueRelated).
+		With(documentsMember(tx, i, has)).Raw("project", project).Raw("goal", goal).Value("goalChain",
+		entity.GoalChain(tx, i)).
+		Fixed(`"mentionedProjects":[],"currentExecutionWorkspace":null`).With(productsMember(tx, i, has)).
+		Fixed(`"linkedCases":[],"externalChannelBinding":null`).With(activeRunMember(tx, i)).Close()
 }
 
 func watchdogRow(tx *ledger.Tx, i entity.Issue, has company.Extras) json.RawMessage {
@@ -247,7 +265,8 @@ func ancestorsMember(tx *ledger.Tx, i entity.Issue) member {
 			}
 			list = append(list, core.Object{}.Str("id", a.ID).Str("identifier", a.Identifier).Str("title", a.Title).
 				Null("description", a.Description).Str("status", string(a.Status)).Str("priority", string(a.Priority)).
-				Null("assigneeAgentId", a.Assignee).Null("assigneeUserId", a.AssigneeUser).Null("projectId", a.Project).Null("goalId", a.Goal).Close()...)
+				Null("assigneeAgentId", a.Assignee).Null("assigneeUserId", a.AssigneeUser).Null("projectId", a.Project).
+				Null("goalId", a.Goal).Close()...)
 		}
 		return b.Raw("ancestors", append(list, ']'))
 	}

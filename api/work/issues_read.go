@@ -31,12 +31,19 @@ func issueQuery(rc *api.Request) (q inbox.IssueQuery, err error) {
 // issueChoices are the query parameters that issueChoice parses.
 func issueChoices() []api.Param {
 	return []api.Param{
-		{Name: "status", Doc: "statuses, separated by commas"}, {Name: "assigneeAgentId", Doc: "UUID, me or none"}, {Name: "assigneeUserId", Doc: "user ID or me"}, {Name: "projectId"}, {Name: "goalId"}, {Name: "createdByAgentId"},
-		{Name: "parentId"}, {Name: "parentIssueId", Doc: "the same as parentId"}, {Name: "labelId"}, {Name: "q", Doc: "text in identifier, title or description"}, {Name: "updatedSince", Doc: "ISO date"},
-		{Name: "touchedByUserId", Doc: "what a user made, has or commented on; me"}, {Name: "inboxArchivedByUserId", Doc: "without what a user put away; me"},
-		{Name: "unreadForUserId", Doc: "what others have commented on since a user looked; me"}, {Name: "descendantOf", Doc: "an issue: all below it"},
-		{Name: "participantAgentId", Doc: "what an agent made, has or commented on"}, {Name: "executionWorkspaceId"}, {Name: "workspaceId", Doc: "of a project"},
-		{Name: "originKind"}, {Name: "originKindPrefix"}, {Name: "originId"}, {Name: "workMode"}, {Name: "excludeRoutineExecutions", Type: "boolean"}, {Name: "attention", Doc: "blocked: those that are, unless status says otherwise"},
+		{Name: "status", Doc: "statuses, separated by commas"}, {Name: "assigneeAgentId", Doc: "UUID, me or none"},
+		{Name: "assigneeUserId", Doc: "user ID or me"}, {Name: "projectId"}, {Name: "goalId"}, {Name: "createdByAgentId"},
+		{Name: "parentId"}, {Name: "parentIssueId", Doc: "the same as parentId"}, {Name: "labelId"},
+		{Name: "q", Doc: "text in identifier, title or description"}, {Name: "updatedSince", Doc: "ISO date"},
+		{Name: "touchedByUserId", Doc: "what a user made, has or commented on; me"}, {Name: "inboxArchivedByUserId",
+			Doc: "without what a user put away; me"},
+		{Name: "unreadForUserId", Doc: "what others have commented on since a user looked; me"},
+		{Name: "descendantOf", Doc: "an issue: all below it"},
+		{Name: "participantAgentId", Doc: "what an agent made, has or commented on"}, {Name: "executionWorkspaceId"},
+		{Name: "workspaceId", Doc: "of a project"},
+		{Name: "originKind"}, {Name: "originKindPrefix"}, {Name: "originId"}, {Name: "workMode"},
+		{Name: "excludeRoutineExecutions", Type: "boolean"},
+		{Name: "attention", Doc: "blocked: those that are, unless status says otherwise"},
 	}
 }
 
@@ -45,7 +52,8 @@ func issueChoice(rc *api.Request) (q inbox.IssueQuery, err error) {
 	for _, f := range []struct {
 		name string
 		to   *string
-	}{{"projectId", &q.Project}, {"goalId", &q.Goal}, {"parentId", &q.Parent}, {"labelId", &q.Label}, {"createdByAgentId", &q.CreatedAgent}} {
+	}{{"projectId", &q.Project}, {"goalId", &q.Goal}, {"parentId", &q.Parent}, {"labelId", &q.Label},
+		{"createdByAgentId", &q.CreatedAgent}} {
 		if *f.to, err = rc.QueryUUID(f.name); err != nil {
 			return q, err
 		}
@@ -153,7 +161,8 @@ func inboxLite(tx *ledger.Tx, of ledger.CompanyID, agent string) json.RawMessage
 		for k, w := range waiting {
 			ids[k] = w.ID
 		}
-		rows[n] = core.Object{}.Str("id", i.ID).Str("identifier", i.Identifier).Str("title", i.Title).Str("status", string(i.Status)).
+		rows[n] = core.Object{}.Str("id", i.ID).Str("identifier", i.Identifier).Str("title", i.Title).
+			Str("status", string(i.Status)).
 			Str("priority", string(i.Priority)).Null("projectId", i.Project).Null("goalId", i.Goal).Null("parentId", i.Parent).
 			Time("updatedAt", i.UpdatedAt).With(activeRunMember(tx, i)).Bool("dependencyReady", len(waiting) == 0).
 			Int("unresolvedBlockerCount", int64(len(waiting))).Value("unresolvedBlockerIssueIds", ids).Close()
@@ -170,12 +179,17 @@ func atWork(i entity.Issue) int {
 
 // heartbeatContext is what an agent needs to start work on an issue. project and goal
 // are encoded JSON or nil.
-func heartbeatContext(tx *ledger.Tx, i entity.Issue, wakeComment string, project, goal []byte) (json.RawMessage, error) {
-	issue := core.Object{}.Str("id", i.ID).Str("identifier", i.Identifier).Str("title", i.Title).Null("description", i.Description).
-		Str("status", string(i.Status)).Str("workMode", i.Mode()).With(attentionMember(tx, i)).Fixed(noReview).With(retryMember(tx, i)).With(recoveryMember(tx, i)).
+func heartbeatContext(tx *ledger.Tx, i entity.Issue, wakeComment string, project,
+	goal []byte) (json.RawMessage, error) {
+	issue := core.Object{}.Str("id", i.ID).Str("identifier", i.Identifier).Str("title", i.Title).Null("description",
+		i.Description).
+		Str("status", string(i.Status)).Str("workMode", i.Mode()).With(attentionMember(tx, i)).Fixed(noReview).
+		With(retryMember(tx, i)).With(recoveryMember(tx, i)).
 		Str("priority", string(i.Priority)).Null("projectId", i.Project).Null("goalId", i.Goal).Null("parentId", i.Parent).
-		With(refsMember("blockedBy", refsOf(entity.Blockers(tx, i)))).With(refsMember("blocks", waiting(tx, i, company.ExtrasOf(tx, i.Company, i.ID)))).
-		Null("assigneeAgentId", i.Assignee).Null("assigneeUserId", i.AssigneeUser).Str("originKind", i.Origin()).Null("originId", i.OriginID).
+		With(refsMember("blockedBy", refsOf(entity.Blockers(tx, i)))).
+		With(refsMember("blocks", waiting(tx, i, company.ExtrasOf(tx, i.Company, i.ID)))).
+		Null("assigneeAgentId", i.Assignee).Null("assigneeUserId", i.AssigneeUser).Str("originKind", i.Origin()).
+		Null("originId", i.OriginID).
 		Raw("executionState", i.ExecutionStateJSON()).Time("updatedAt", i.UpdatedAt).Close()
 	latest, err := entity.CommentsOf(tx, i, entity.CommentQuery{Limit: 1})
 	if err != nil {
@@ -187,26 +201,32 @@ func heartbeatContext(tx *ledger.Tx, i entity.Issue, wakeComment string, project
 	} else {
 		cursor = cursor.Fixed(`"latestCommentId":null,"latestCommentAt":null`)
 	}
-	b := core.Object{}.Raw("issue", issue).With(ancestorsMember(tx, i)).Raw("project", project).Raw("goal", goal).Raw("commentCursor", cursor.Close())
+	b := core.Object{}.Raw("issue", issue).With(ancestorsMember(tx, i)).Raw("project", project).Raw("goal", goal).
+		Raw("commentCursor", cursor.Close())
 	if cm, ok := entity.CommentOf(tx, i.Company, i.ID, wakeComment); ok && wakeComment != "" {
 		b = b.Value("wakeComment", cm)
 	} else {
 		b = b.Raw("wakeComment", nil)
 	}
-	return b.Value("attachments", contextAttachments(tx, i)).Fixed(`"continuationSummary":null,"planReviewContext":null,"documentReviewContext":null`).Value("currentExecutionWorkspace", currentWorkspace(tx, i)).Close(), nil
+	return b.Value("attachments", contextAttachments(tx, i)).
+		Fixed(`"continuationSummary":null,"planReviewContext":null,"documentReviewContext":null`).
+		Value("currentExecutionWorkspace", currentWorkspace(tx, i)).Close(), nil
 }
 
 // searchAnswer returns an encoded page of search results.
-func searchAnswer(tx *ledger.Tx, of ledger.CompanyID, prefix, query string, limit, offset int, now core.Time) json.RawMessage {
+func searchAnswer(tx *ledger.Tx, of ledger.CompanyID, prefix, query string, limit, offset int,
+	now core.Time) json.RawMessage {
 	found := inbox.Search(tx, of, query, limit, offset)
 	if limit == 0 {
 		limit = inbox.DefaultSearchLimit
 	}
 	rows := make([]json.RawMessage, len(found.Hits))
-	counts := map[string]map[string]int{"status": {}, "priority": {}, "assigneeAgentId": {}, "assigneeUserId": {}, "projectId": {}, "labelId": {}, "updatedWithin": {}}
+	counts := map[string]map[string]int{"status": {}, "priority": {}, "assigneeAgentId": {}, "assigneeUserId": {},
+		"projectId": {}, "labelId": {}, "updatedWithin": {}}
 	for n, h := range found.Hits {
 		i := h.Issue
-		for name, v := range map[string]string{"status": string(i.Status), "priority": string(i.Priority), "assigneeAgentId": i.Assignee, "assigneeUserId": i.AssigneeUser, "projectId": i.Project} {
+		for name, v := range map[string]string{"status": string(i.Status), "priority": string(i.Priority),
+			"assigneeAgentId": i.Assignee, "assigneeUserId": i.AssigneeUser, "projectId": i.Project} {
 			if v != "" {
 				counts[name][v]++
 			}
@@ -234,17 +254,23 @@ func searchAnswer(tx *ledger.Tx, of ledger.CompanyID, prefix, query string, limi
 		rows = append(rows, others[:min(limit-len(rows), len(others))]...)
 	}
 	total := found.Total + len(found.Agents) + len(found.Projects)
-	return core.Object{}.Str("query", query).Str("normalizedQuery", strings.ToLower(strings.Join(strings.Fields(query), " "))).
-		Fixed(`"scope":"all","sort":"relevance"`).Int("limit", int64(limit)).Int("offset", int64(offset)).Raw("results", jsonList(rows)).
-		Value("countsByType", map[string]int{"issue": found.Total, "comment": found.Comments, "document": found.Docs, "artifact": 0, "agent": len(found.Agents), "project": len(found.Projects)}).
-		Value("filterOptionCounts", counts).Fixed(`"zeroResults":null`).Bool("hasMore", offset+len(rows) < total).Bool("partial", found.Partial).Close()
+	return core.Object{}.Str("query", query).Str("normalizedQuery",
+		strings.ToLower(strings.Join(strings.Fields(query), " "))).
+		Fixed(`"scope":"all","sort":"relevance"`).Int("limit", int64(limit)).Int("offset", int64(offset)).
+		Raw("results", jsonList(rows)).
+		Value("countsByType", map[string]int{"issue": found.Total, "comment": found.Comments, "document": found.Docs,
+			"artifact": 0, "agent": len(found.Agents), "project": len(found.Projects)}).
+		Value("filterOptionCounts", counts).Fixed(`"zeroResults":null`).Bool("hasMore", offset+len(rows) < total).
+		Bool("partial", found.Partial).Close()
 }
 
 // nameHit is an agent or a project whose name matched.
 func nameHit(kind, id, name, href string, updated core.Time) json.RawMessage {
 	label := strings.ToUpper(kind[:1]) + kind[1:]
-	return core.Object{}.Str("id", id).Str("type", kind).Int("score", 1_000).Str("title", name).Str("href", href).Value("matchedFields", []string{"name"}).
-		Str("sourceLabel", label).Str("snippet", name).Raw("snippets", jsonList(nil)).Raw("issue", nil).Time("updatedAt", updated).Fixed(`"previewImageUrl":null`).Close()
+	return core.Object{}.Str("id", id).Str("type", kind).Int("score", 1_000).Str("title", name).Str("href", href).
+		Value("matchedFields", []string{"name"}).
+		Str("sourceLabel", label).Str("snippet", name).Raw("snippets", jsonList(nil)).Raw("issue", nil).Time("updatedAt",
+		updated).Fixed(`"previewImageUrl":null`).Close()
 }
 
 func searchHit(h inbox.Hit, prefix string) json.RawMessage {
@@ -255,19 +281,25 @@ func searchHit(h inbox.Hit, prefix string) json.RawMessage {
 		label := strings.ToUpper(s.Field[:1]) + s.Field[1:]
 		marks := jsonList(nil)
 		if s.End > s.Start {
-			marks = jsonList([]json.RawMessage{core.Object{}.Int("start", int64(utf16Len(s.Text[:s.Start]))).Int("end", int64(utf16Len(s.Text[:s.End]))).Close()})
+			marks = jsonList([]json.RawMessage{core.Object{}.Int("start", int64(utf16Len(s.Text[:s.Start]))).
+				Int("end", int64(utf16Len(s.Text[:s.End]))).Close()})
 		}
 		if n == 0 {
 			first = s.Text
 		}
-		snippets[n] = core.Object{}.Str("field", s.Field).Str("label", label).Str("text", s.Text).Raw("highlights", marks).Close()
+		snippets[n] = core.Object{}.Str("field", s.Field).Str("label", label).Str("text", s.Text).Raw("highlights",
+			marks).Close()
 	}
 	label := strings.ToUpper(h.Fields[0][:1]) + h.Fields[0][1:]
-	issue := core.Object{}.Str("id", i.ID).Str("identifier", i.Identifier).Str("title", i.Title).Str("status", string(i.Status)).Str("priority", string(i.Priority)).
-		Null("assigneeAgentId", i.Assignee).Null("assigneeUserId", i.AssigneeUser).Null("projectId", i.Project).Time("updatedAt", i.UpdatedAt).Close()
-	return core.Object{}.Str("id", i.ID).Str("type", "issue").Int("score", int64(h.Score)).Str("title", i.Identifier+" "+i.Title).
+	issue := core.Object{}.Str("id", i.ID).Str("identifier", i.Identifier).Str("title", i.Title).
+		Str("status", string(i.Status)).Str("priority", string(i.Priority)).
+		Null("assigneeAgentId", i.Assignee).Null("assigneeUserId", i.AssigneeUser).Null("projectId", i.Project).
+		Time("updatedAt", i.UpdatedAt).Close()
+	return core.Object{}.Str("id", i.ID).Str("type", "issue").Int("score", int64(h.Score)).
+		Str("title", i.Identifier+" "+i.Title).
 		Str("href", issuePage(prefix, i)).Value("matchedFields", h.Fields).Str("sourceLabel", label).Str("snippet", first).
-		Raw("snippets", jsonList(snippets)).Raw("issue", issue).Time("updatedAt", i.UpdatedAt).Fixed(`"previewImageUrl":null`).Close()
+		Raw("snippets", jsonList(snippets)).Raw("issue", issue).Time("updatedAt", i.UpdatedAt).
+		Fixed(`"previewImageUrl":null`).Close()
 }
 
 // issuePage is the path of the board's page of an issue, in a company with a prefix.

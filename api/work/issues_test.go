@@ -53,8 +53,10 @@ func wantKeys(t *testing.T, name string, answer any) {
 }
 
 func sampleIssue() entity.Issue {
-	return entity.Issue{ID: "i", Company: "c", Number: 1, Identifier: "ACM-1", Title: `Design "gripper" <v2>`, Description: "Make\na gripper – soon", Status: entity.IssueInProgress,
-		Priority: entity.PriorityHigh, Assignee: "a", CheckoutRun: "r", Fence: 7, StatusVersion: 1, StartedAt: 5, CreatedAt: 1, UpdatedAt: 2,
+	return entity.Issue{ID: "i", Company: "c", Number: 1, Identifier: "ACM-1", Title: `Design "gripper" <v2>`,
+		Description: "Make\na gripper – soon", Status: entity.IssueInProgress,
+		Priority: entity.PriorityHigh, Assignee: "a", CheckoutRun: "r", Fence: 7, StatusVersion: 1, StartedAt: 5,
+		CreatedAt: 1, UpdatedAt: 2,
 		Labels: []string{"l"}, UnblockDescriptor: json.RawMessage(`{"owner":"board"}`)}
 }
 
@@ -63,7 +65,8 @@ func TestIssueAnswersHaveTheRecordedKeys(t *testing.T) {
 	tx := ledger.NewTx(apitest.NoState{})
 	i := sampleIssue()
 	labels := []entity.Label{{ID: "l", Company: "c", Name: "bug", Color: "#ff0000", CreatedAt: 1, UpdatedAt: 1}}
-	r := entity.IssueResult{Issue: i, Labels: labels, BlockedBy: []entity.IssueRef{i.Ref()}, Changes: json.RawMessage(`{}`), Comment: &entity.Comment{ID: "m"}}
+	r := entity.IssueResult{Issue: i, Labels: labels, BlockedBy: []entity.IssueRef{i.Ref()},
+		Changes: json.RawMessage(`{}`), Comment: &entity.Comment{ID: "m"}}
 	dup := r
 	dup.Duplicate = "recent_open_title"
 	wantKeys(t, "created", work.IssueCreated(r, false))
@@ -89,7 +92,8 @@ func TestIssueAnswersHaveTheRecordedKeys(t *testing.T) {
 	if err := json.Unmarshal(work.IssueBare(i, nil), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got["title"] != i.Title || got["description"] != i.Description || got["fencingToken"] != 7.0 || got["executionRunId"] != "r" || got["startedAt"] != "1970-01-01T00:00:00.005Z" {
+	if got["title"] != i.Title || got["description"] != i.Description || got["fencingToken"] != 7.0 ||
+		got["executionRunId"] != "r" || got["startedAt"] != "1970-01-01T00:00:00.005Z" {
 		t.Errorf("got %v", got)
 	}
 }
@@ -98,11 +102,15 @@ func TestCostAnswersHaveTheRecordedKeys(t *testing.T) {
 	t.Parallel()
 	tx := ledger.NewTx(apitest.NoState{})
 	for name, answer := range map[string]any{
-		"cost": money.CostEvent{}, "costSummary": apimoney.CostSummary{}, "byAgent": apimoney.CostByAgent{}, "byAgentModel": apimoney.CostByAgentModel{}, "byProvider": apimoney.CostByProvider{},
-		"byBiller": apimoney.CostByBiller{}, "byProject": apimoney.CostByProject{}, "windowSpend": apimoney.WindowSpend{}, "financeSummary": apimoney.FinanceSummary{}, "issueCosts": apimoney.IssueCosts{},
-		"overview": apimoney.BudgetOverview{Policies: []apimoney.BudgetPolicy{}, ActiveIncidents: []apimoney.BudgetIncident{}},
+		"cost": money.CostEvent{}, "costSummary": apimoney.CostSummary{}, "byAgent": apimoney.CostByAgent{},
+		"byAgentModel": apimoney.CostByAgentModel{}, "byProvider": apimoney.CostByProvider{},
+		"byBiller": apimoney.CostByBiller{}, "byProject": apimoney.CostByProject{}, "windowSpend": apimoney.WindowSpend{},
+		"financeSummary": apimoney.FinanceSummary{}, "issueCosts": apimoney.IssueCosts{},
+		"overview": apimoney.BudgetOverview{Policies: []apimoney.BudgetPolicy{},
+			ActiveIncidents: []apimoney.BudgetIncident{}},
 		"incident": apimoney.IncidentShown(tx, "c", money.BudgetIncident{Type: entity.ScopeAgent}),
-		"policy":   apimoney.PolicyShown(tx, "c", money.ScopeBudget{Type: entity.ScopeProject}, money.BudgetPolicy{Window: money.WindowLifetime}, 1),
+		"policy": apimoney.PolicyShown(tx, "c", money.ScopeBudget{Type: entity.ScopeProject},
+			money.BudgetPolicy{Window: money.WindowLifetime}, 1),
 	} {
 		wantKeys(t, name, answer)
 	}
@@ -140,10 +148,12 @@ func TestAListCountsWhatIsWorkedOnBelow(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	in := "/api/companies/" + h.Company("Acme")
-	ada := h.Call("POST", in+"/agents", `{"name":"Ada","adapterConfig":{"command":"true"}}`).Want(t, 201, "").Field(t, "id")
+	ada := h.Call("POST", in+"/agents", `{"name":"Ada","adapterConfig":{"command":"true"}}`).Want(t, 201, "").
+		Field(t, "id")
 	top := h.Call("POST", in+"/issues", `{"title":"Top"}`).Want(t, 201, "").Field(t, "id")
 	mid := h.Call("POST", "/api/issues/"+top+"/children", `{"title":"Mid"}`).Want(t, 201, "").Field(t, "id")
-	h.Call("POST", "/api/issues/"+mid+"/children", `{"title":"Leaf","status":"todo","assigneeAgentId":"`+ada+`"}`).Want(t, 201, "")
+	h.Call("POST", "/api/issues/"+mid+"/children", `{"title":"Leaf","status":"todo","assigneeAgentId":"`+ada+`"}`).
+		Want(t, 201, "")
 	for _, title := range []string{"Top", "Mid"} {
 		h.Call("GET", in+"/issues?q="+title+"&includeLiveDescendantSummary=true", "").Want(t, 200, `"liveDescendantCount":1`)
 	}

@@ -60,18 +60,33 @@ func IssueWatchRoutes() []api.Route {
 	const tag, issue = "issues", "/api/issues/{id}"
 	const queue = issue + "/queued-comments"
 	return []api.Route{
-		{Method: "GET", Path: issue + "/watchdog", Tag: tag, Summary: "Tell which agent looks after an issue, or null", Out: (*care.Watchdog)(nil), Handle: readWatchdog},
-		{Method: "PUT", Path: issue + "/watchdog", Tag: tag, Summary: "Have an agent look after an issue and all below it", In: watchdogBody{}, Out: care.Watchdog{}, Handle: setWatchdog},
-		{Method: "DELETE", Path: issue + "/watchdog", Tag: tag, Summary: "Have nobody look after an issue", Out: care.Watchdog{}, Handle: removeWatchdog},
-		{Method: "POST", Path: issue + "/monitor/check-now", Tag: tag, Summary: "Wake an issue's agent for what its monitor waits for", Out: api.Okay{}, Handle: checkMonitor},
-		{Method: "POST", Path: issue + "/scheduled-retry/retry-now", Tag: tag, Summary: "Try again now what would be tried again later", Out: retriedNow{}, Handle: retryNow},
-		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/watchdog-decisions", Tag: "runs", Summary: "Say what to think of a run that is silent", In: watchDecisionBody{}, Out: entity.WatchDecision{}, Handle: decideWatch},
-		{Method: "GET", Path: queue, Tag: tag, Summary: "List the comments that an issue's agent will be told of next", Out: commentQueue{}, Handle: readQueue},
-		{Method: "PATCH", Path: queue + "/{commentId}", Tag: tag, Summary: "Change a comment that was not told yet", Who: api.Board, In: queueEditBody{}, Out: commentQueue{}, Handle: editQueued},
-		{Method: "DELETE", Path: queue + "/{commentId}", Tag: tag, Summary: "Take back a comment that was not told yet", Who: api.Board, In: queueBody{}, Out: commentQueue{}, Handle: dropQueued},
-		{Method: "PUT", Path: queue + "/order", Tag: tag, Summary: "Order the comments that were not told yet", Who: api.Board, In: queueOrderBody{}, Out: commentQueue{}, Handle: orderQueue},
-		{Method: "POST", Path: queue + "/interrupt", Tag: tag, Summary: "End the run at work, so that the waiting comments are told now", Who: api.Board, In: queueTargetBody{}, Out: commentQueue{}, Handle: interruptForQueue},
-		{Method: "POST", Path: queue + "/{commentId}/steer", Tag: tag, Summary: "Tell a waiting comment to the run at work; no adapter here takes one in", Who: api.Board, In: queueTargetBody{}, Never: http.StatusConflict, Handle: steerQueued},
+		{Method: "GET", Path: issue + "/watchdog", Tag: tag, Summary: "Tell which agent looks after an issue, or null",
+			Out: (*care.Watchdog)(nil), Handle: readWatchdog},
+		{Method: "PUT", Path: issue + "/watchdog", Tag: tag, Summary: "Have an agent look after an issue and all below it",
+			In: watchdogBody{}, Out: care.Watchdog{}, Handle: setWatchdog},
+		{Method: "DELETE", Path: issue + "/watchdog", Tag: tag, Summary: "Have nobody look after an issue",
+			Out: care.Watchdog{}, Handle: removeWatchdog},
+		{Method: "POST", Path: issue + "/monitor/check-now", Tag: tag,
+			Summary: "Wake an issue's agent for what its monitor waits for", Out: api.Okay{}, Handle: checkMonitor},
+		{Method: "POST", Path: issue + "/scheduled-retry/retry-now", Tag: tag,
+			Summary: "Try again now what would be tried again later", Out: retriedNow{}, Handle: retryNow},
+		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/watchdog-decisions", Tag: "runs",
+			Summary: "Say what to think of a run that is silent", In: watchDecisionBody{}, Out: entity.WatchDecision{},
+			Handle: decideWatch},
+		{Method: "GET", Path: queue, Tag: tag, Summary: "List the comments that an issue's agent will be told of next",
+			Out: commentQueue{}, Handle: readQueue},
+		{Method: "PATCH", Path: queue + "/{commentId}", Tag: tag, Summary: "Change a comment that was not told yet",
+			Who: api.Board, In: queueEditBody{}, Out: commentQueue{}, Handle: editQueued},
+		{Method: "DELETE", Path: queue + "/{commentId}", Tag: tag, Summary: "Take back a comment that was not told yet",
+			Who: api.Board, In: queueBody{}, Out: commentQueue{}, Handle: dropQueued},
+		{Method: "PUT", Path: queue + "/order", Tag: tag, Summary: "Order the comments that were not told yet",
+			Who: api.Board, In: queueOrderBody{}, Out: commentQueue{}, Handle: orderQueue},
+		{Method: "POST", Path: queue + "/interrupt", Tag: tag,
+			Summary: "End the run at work, so that the waiting comments are told now", Who: api.Board, In: queueTargetBody{},
+			Out: commentQueue{}, Handle: interruptForQueue},
+		{Method: "POST", Path: queue + "/{commentId}/steer", Tag: tag,
+			Summary: "Tell a waiting comment to the run at work; no adapter here takes one in", Who: api.Board,
+			In: queueTargetBody{}, Never: http.StatusConflict, Handle: steerQueued},
 	}
 }
 
@@ -139,7 +154,8 @@ func retryNow(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return readyJSON(core.Object{}.Bool("ok", true).Str("issueId", issue).Raw("scheduledRetry", retryRow(r).Close()).Close()), nil
+	return readyJSON(core.Object{}.Bool("ok", true).Str("issueId", issue).Raw("scheduledRetry", retryRow(r).Close()).
+		Close()), nil
 }
 
 func decideWatch(rc *api.Request) (api.Response, error) {
@@ -157,7 +173,8 @@ func decideWatch(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	d, err := api.Do[entity.WatchDecision](rc, care.KindRunWatch, of, care.DecideWatch{ID: api.NewID(), Run: run, Decision: in.Decision, Until: in.Until.Or(0),
+	d, err := api.Do[entity.WatchDecision](rc, care.KindRunWatch, of, care.DecideWatch{ID: api.NewID(), Run: run,
+		Decision: in.Decision, Until: in.Until.Or(0),
 		Reason: in.Reason.Or(""), Issue: strings.ToLower(in.Issue.Or(""))})
 	return api.OK(d), err
 }
@@ -182,7 +199,8 @@ func (b queueBody) change(issue string) company.ChangeQueue {
 }
 
 // changeQueue makes one change to an issue's queue and answers the resulting queue.
-func changeQueue[T any](rc *api.Request, kind string, make func(in T, issue string) company.ChangeQueue) (api.Response, error) {
+func changeQueue[T any](rc *api.Request, kind string,
+	make func(in T, issue string) company.ChangeQueue) (api.Response, error) {
 	in, err := api.Body[T](rc)
 	if err != nil {
 		return api.Response{}, err
@@ -208,7 +226,8 @@ func editQueued(rc *api.Request) (api.Response, error) {
 }
 
 func dropQueued(rc *api.Request) (api.Response, error) {
-	return changeQueue(rc, company.KindQueueDrop, func(in queueBody, issue string) company.ChangeQueue { return in.change(issue) })
+	return changeQueue(rc, company.KindQueueDrop,
+		func(in queueBody, issue string) company.ChangeQueue { return in.change(issue) })
 }
 
 func orderQueue(rc *api.Request) (api.Response, error) {
@@ -261,7 +280,8 @@ const originDiscovery = "task_watchdog_product_bug"
 // apply turns p into an issue about a fault found by the request's run, which watches
 // another issue. The new issue is outside the watched tree. Its text and origin name the
 // watched issue; project, goal and billing code default to those of the watched issue.
-func (d discoveryBody) apply(rc *api.Request, of ledger.CompanyID, p company.CreateIssue, child bool) (company.CreateIssue, error) {
+func (d discoveryBody) apply(rc *api.Request, of ledger.CompanyID, p company.CreateIssue,
+	child bool) (company.CreateIssue, error) {
 	if child {
 		return p, api.Unprocessable("What a watchdog came upon is no part of an issue; make it with POST /api/companies/{companyId}/issues", nil)
 	}
@@ -273,7 +293,8 @@ func (d discoveryBody) apply(rc *api.Request, of ledger.CompanyID, p company.Cre
 			watched, ok = care.WatchedBy(tx, r, r.Agent)
 		}
 		if !ok {
-			return ledger.Refuse(ledger.Forbidden, nil, "watchdogDiscovery is for an agent in a run for an issue that it looks after; make the issue without it")
+			return ledger.Refuse(ledger.Forbidden, nil,
+				"watchdogDiscovery is for an agent in a run for an issue that it looks after; make the issue without it")
 		}
 		row, _ := entity.CompanyOf(tx, of)
 		prefix = row.IssuePrefix
@@ -282,7 +303,8 @@ func (d discoveryBody) apply(rc *api.Request, of ledger.CompanyID, p company.Cre
 	if err != nil {
 		return p, err
 	}
-	text := "## Found by a watchdog\n\n- Kind: " + d.Kind + "\n- While it looked after [" + watched.Identifier + "](" + issuePage(prefix, watched) + ")\n- Run: " + rc.Run
+	text := "## Found by a watchdog\n\n- Kind: " + d.Kind + "\n- While it looked after [" + watched.Identifier + "](" +
+		issuePage(prefix, watched) + ")\n- Run: " + rc.Run
 	if e := strings.TrimSpace(d.Evidence.Or("")); e != "" {
 		text += "\n\n" + e
 	}
@@ -290,10 +312,13 @@ func (d discoveryBody) apply(rc *api.Request, of ledger.CompanyID, p company.Cre
 		text = p.Description + "\n\n" + text
 	}
 	if len(text) > entity.MaxText {
-		return p, ledger.Refuse(ledger.TooLarge, nil, "description and evidenceMarkdown have more than %d bytes together", entity.MaxText)
+		return p, ledger.Refuse(ledger.TooLarge, nil, "description and evidenceMarkdown have more than %d bytes together",
+			entity.MaxText)
 	}
 	p.Description, p.Parent, p.BlockParent = text, "", false
-	p.OriginKind, p.OriginID, p.OriginRun, p.OriginFingerprint = originDiscovery, watched.ID, rc.Run, originDiscovery+":"+watched.ID+":"+rc.Run
-	p.Project, p.Goal, p.BillingCode = cmp.Or(p.Project, watched.Project), cmp.Or(p.Goal, watched.Goal), cmp.Or(p.BillingCode, watched.BillingCode)
+	p.OriginKind, p.OriginID, p.OriginRun, p.OriginFingerprint = originDiscovery, watched.ID, rc.Run,
+		originDiscovery+":"+watched.ID+":"+rc.Run
+	p.Project, p.Goal, p.BillingCode = cmp.Or(p.Project, watched.Project), cmp.Or(p.Goal, watched.Goal),
+		cmp.Or(p.BillingCode, watched.BillingCode)
 	return p, nil
 }

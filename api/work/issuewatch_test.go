@@ -21,7 +21,8 @@ func TestCommentsWaitForTheNextRun(t *testing.T) {
 	// The run that receives the comments ends, and so do those that ask about the issue
 	// afterwards.
 	mark := filepath.Join(t.TempDir(), "told")
-	agent := h.NewAgent(of, "Busy", `case "$PAPERCLIP_WAKE_PAYLOAD_JSON" in *issue_commented*) echo told; : >`+mark+`;; esac; [ ! -e `+mark+` ] || exit 0; echo here; while :; do sleep 0.05; done`)
+	agent := h.NewAgent(of, "Busy",
+		`case "$PAPERCLIP_WAKE_PAYLOAD_JSON" in *issue_commented*) echo told; : >`+mark+`;; esac; [ ! -e `+mark+` ] || exit 0; echo here; while :; do sleep 0.05; done`)
 	issue := h.Assign(of, agent, "Work")
 	path := "/api/issues/" + issue
 	var run entity.Run
@@ -41,13 +42,16 @@ func TestCommentsWaitForTheNextRun(t *testing.T) {
 	stale := said(q, "")
 	q = h.Call("PATCH", path+"/queued-comments/"+second, said(q, `,"body":"second"`)).Want(t, 200, `"second"`)
 	h.Call("DELETE", path+"/queued-comments/"+first, stale).Want(t, 409, "comment_queue_changed")
-	q = h.Call("PUT", path+"/queued-comments/order", said(q, fmt.Sprintf(`,"orderedCommentIds":[%q,%q]`, second, first))).Want(t, 200, "")
+	q = h.Call("PUT", path+"/queued-comments/order", said(q, fmt.Sprintf(`,"orderedCommentIds":[%q,%q]`, second, first))).
+		Want(t, 200, "")
 	q = h.Call("DELETE", path+"/queued-comments/"+first, said(q, "")).Want(t, 200, "")
 	if n := len(q.Decode(t).(map[string]any)["entries"].([]any)); n != 1 {
 		t.Fatalf("%d comments wait", n)
 	}
-	h.Call("POST", path+"/queued-comments/"+second+"/steer", said(q, `,"targetRunId":"`+run.ID+`"`)).Want(t, 409, "interrupt it instead")
-	h.Call("POST", path+"/queued-comments/interrupt", said(q, `,"targetRunId":null`)).Want(t, 409, `"code":"comment_queue_changed"`)
+	h.Call("POST", path+"/queued-comments/"+second+"/steer", said(q, `,"targetRunId":"`+run.ID+`"`)).
+		Want(t, 409, "interrupt it instead")
+	h.Call("POST", path+"/queued-comments/interrupt", said(q, `,"targetRunId":null`)).
+		Want(t, 409, `"code":"comment_queue_changed"`)
 	h.Call("POST", path+"/queued-comments/interrupt", said(q, `,"targetRunId":"`+run.ID+`"`)).Want(t, 200, "")
 	h.Until("the comment to be told", func(tx *ledger.Tx) bool {
 		for r := range entity.RunsOfIssue(tx, of, issue) {
@@ -89,7 +93,8 @@ func TestCommentsInterruptAndResume(t *testing.T) {
 			h.Call(tc.method, path, tc.bare).Want(t, 400, "belong to a comment")
 		}
 		h.Call(tc.method, path+tc.path, tc.stop).Want(t, tc.status, "")
-		h.Call("GET", "/api/heartbeat-runs/"+at.ID, "").Want(t, 200, `"status":"cancelled"`).Want(t, 200, "Interrupted by a comment of the board")
+		h.Call("GET", "/api/heartbeat-runs/"+at.ID, "").Want(t, 200, `"status":"cancelled"`).
+			Want(t, 200, "Interrupted by a comment of the board")
 		h.Call("GET", path, "").Want(t, 200, `"assigneeAgentId":"`+agent+`"`)
 		told := func(tx *ledger.Tx) (n int) {
 			for r := range entity.RunsOfIssue(tx, of, issue) {
@@ -111,7 +116,8 @@ func TestCommentsInterruptAndResume(t *testing.T) {
 		h.Until("the agent to be told that it goes on", func(tx *ledger.Tx) bool { return told(tx) == 2 })
 		h.Rest()
 	}
-	idle := h.Call("POST", "/api/companies/"+string(of)+"/issues", `{"title":"Later","status":"backlog"}`).Want(t, 201, "").Field(t, "id")
+	idle := h.Call("POST", "/api/companies/"+string(of)+"/issues", `{"title":"Later","status":"backlog"}`).
+		Want(t, 201, "").Field(t, "id")
 	h.Call("POST", "/api/issues/"+idle+"/comments", `{"body":"Go on","resume":true}`).Want(t, 409, "issue_not_resumable")
 	h.Call("POST", "/api/issues/"+idle+"/comments", `{"body":"Stop","interrupt":true}`).Want(t, 201, "")
 }
@@ -120,12 +126,15 @@ func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Watch"))
 	agent, watcher := h.NewAgent(of, "Ada", "echo hello"), h.NewAgent(of, "Wendy", "echo watched")
-	issue := h.Call("POST", "/api/companies/"+string(of)+"/issues", `{"title":"Stall","assigneeAgentId":"`+agent+`","status":"backlog"}`).Want(t, 201, `"watchdog":null`).Field(t, "id")
+	issue := h.Call("POST", "/api/companies/"+string(of)+"/issues",
+		`{"title":"Stall","assigneeAgentId":"`+agent+`","status":"backlog"}`).Want(t, 201, `"watchdog":null`).Field(t, "id")
 	path := "/api/issues/" + issue
 	h.Call("PUT", path+"/watchdog", `{}`).Want(t, 400, `"agentId"`)
 	h.Call("PUT", path+"/watchdog", `{"agentId":"`+api.NewID()+`"}`).Want(t, 404, "Agent not found")
-	h.Call("PUT", path+"/watchdog", `{"agentId":"`+watcher+`","instructions":"`+strings.Repeat("x", 4001)+`"}`).Want(t, 400, `"instructions"`)
-	h.Call("PUT", path+"/watchdog", `{"agentId":"`+watcher+`","instructions":"Tell the board"}`).Want(t, 200, `"triggerCount":0`)
+	h.Call("PUT", path+"/watchdog", `{"agentId":"`+watcher+`","instructions":"`+strings.Repeat("x", 4001)+`"}`).
+		Want(t, 400, `"instructions"`)
+	h.Call("PUT", path+"/watchdog", `{"agentId":"`+watcher+`","instructions":"Tell the board"}`).
+		Want(t, 200, `"triggerCount":0`)
 	h.Call("GET", path, "").Want(t, 200, `"watchdog":{"id":`)
 	// Another company's agent is not found.
 	other := ledger.CompanyID(h.Company("Elsewhere"))
@@ -135,14 +144,17 @@ func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	h.Call("GET", path, "").Want(t, 200, `"status":"blocked"`)
 	h.Call("GET", path+"/watchdog", "").Want(t, 200, `"triggerCount":1`)
 	h.Call("GET", path+"/diagnostics/wakes", "").Want(t, 200, `"issue_watchdog"`).Want(t, 200, `"missing_disposition"`)
-	h.Call("GET", path+"/diagnostics/blockers", "").Want(t, 200, `"recoveryAction":true`).Want(t, 200, "recovery action waits for a person")
+	h.Call("GET", path+"/diagnostics/blockers", "").Want(t, 200, `"recoveryAction":true`).
+		Want(t, 200, "recovery action waits for a person")
 	h.Call("GET", path+"/diagnostics/subtree", "").Want(t, 200, `"needsAttentionCount":1`)
 	h.Call("DELETE", path+"/watchdog", "").Want(t, 200, `"Tell the board"`)
 	h.Call("GET", path+"/watchdog", "").Want(t, 200, "null")
 	h.Call("DELETE", path+"/watchdog", "").Want(t, 404, "Issue watchdog not found")
 
 	// A monitor that is due wakes its agent; the leader does it.
-	waiting := h.Call("POST", "/api/companies/"+string(of)+"/issues", `{"title":"Wait","assigneeAgentId":"`+agent+`","status":"in_review"}`).Want(t, 201, `"monitorNextCheckAt":null`).Field(t, "id")
+	waiting := h.Call("POST", "/api/companies/"+string(of)+"/issues",
+		`{"title":"Wait","assigneeAgentId":"`+agent+`","status":"in_review"}`).Want(t, 201, `"monitorNextCheckAt":null`).
+		Field(t, "id")
 	set := func(monitor string) apitest.Answer {
 		return h.Call("PATCH", "/api/issues/"+waiting, `{"executionPolicy":{"monitor":`+monitor+`}}`)
 	}
@@ -154,7 +166,8 @@ func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	set(`{"nextCheckAt":"`+soon+`","notes":"the build"}`).Want(t, 200, `"monitorNextCheckAt":"`+soon+`"`)
 	h.Call("GET", "/api/issues/"+waiting, "").Want(t, 200, `"monitorNotes":"the build","monitorScheduledBy":"board"`)
 	h.Call("POST", "/api/issues/"+waiting+"/monitor/check-now", `{}`).Want(t, 200, `{"ok":true}`)
-	h.Call("GET", "/api/issues/"+waiting, "").Want(t, 200, `"monitorAttemptCount":1`).Want(t, 200, `"executionPolicy":null`)
+	h.Call("GET", "/api/issues/"+waiting, "").Want(t, 200, `"monitorAttemptCount":1`).
+		Want(t, 200, `"executionPolicy":null`)
 	set(`{"nextCheckAt":"2026-01-01T00:00:00.000Z"}`).Want(t, 200, "")
 	h.Until("the monitor to fire", func(tx *ledger.Tx) bool {
 		i, _ := entity.IssueOf(tx, of, waiting)
@@ -171,29 +184,39 @@ func TestAWatchdogReportsAFault(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := ledger.CompanyID(h.Company("Acme"))
 	in := "/api/companies/" + string(of)
-	wendy := h.Call("POST", in+"/agents", `{"name":"Wendy","adapterConfig":{"command":"true"}}`).Want(t, 201, "").Field(t, "id")
+	wendy := h.Call("POST", in+"/agents", `{"name":"Wendy","adapterConfig":{"command":"true"}}`).Want(t, 201, "").
+		Field(t, "id")
 	token := h.Call("POST", "/api/agents/"+wendy+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
 	project := h.Call("POST", in+"/projects", `{"name":"Site"}`).Want(t, 201, "").Field(t, "id")
 	top := h.Call("POST", in+"/issues", `{"title":"Top","projectId":"`+project+`","billingCode":"B1"}`).Want(t, 201, "")
-	leaf := h.Call("POST", "/api/issues/"+top.Field(t, "id")+"/children", `{"title":"Leaf","status":"todo","assigneeAgentId":"`+wendy+`"}`).Want(t, 201, "").Field(t, "id")
+	leaf := h.Call("POST", "/api/issues/"+top.Field(t, "id")+"/children",
+		`{"title":"Leaf","status":"todo","assigneeAgentId":"`+wendy+`"}`).Want(t, 201, "").Field(t, "id")
 	run := h.Start(of, apitest.FirstOf(t, h.Call("GET", in+"/heartbeat-runs", "")))
 	as := []string{"Authorization: Bearer " + token, "X-Paperclip-Run-Id: " + run}
 	report := func(more string) string {
-		return `{"title":"It fails","description":"It does.","parentId":"` + leaf + `","watchdogDiscovery":{"kind":"platform_bug","evidenceMarkdown":"Twice."}` + more + `}`
+		return `{"title":"It fails","description":"It does.","parentId":"` + leaf +
+			`","watchdogDiscovery":{"kind":"platform_bug","evidenceMarkdown":"Twice."}` + more + `}`
 	}
 	h.Call("POST", in+"/issues", report(""), as...).Want(t, 403, "watchdogDiscovery is for an agent")
 	h.Call("PUT", "/api/issues/"+top.Field(t, "id")+"/watchdog", `{"agentId":"`+wendy+`"}`).Want(t, 200, "")
-	h.Call("POST", in+"/issues", report("")).Want(t, 403, "watchdogDiscovery is for an agent in a run for an issue that it looks after; make the issue without it")
-	h.Call("POST", in+"/issues", `{"title":"x","watchdogDiscovery":{"kind":"bug"}}`, as...).Want(t, 400, at("watchdogDiscovery.kind"))
+	h.Call("POST", in+"/issues", report("")).
+		Want(t, 403, "watchdogDiscovery is for an agent in a run for an issue that it looks after; make the issue without it")
+	h.Call("POST", in+"/issues", `{"title":"x","watchdogDiscovery":{"kind":"bug"}}`, as...).
+		Want(t, 400, at("watchdogDiscovery.kind"))
 	h.Call("POST", "/api/issues/"+leaf+"/children", report(""), as...).Want(t, 422, "no part of an issue")
-	made := h.Call("POST", in+"/issues", report(""), as...).Want(t, 201, `"parentId":null`).Want(t, 201, `"originKind":"task_watchdog_product_bug"`).
-		Want(t, 201, `"originId":"`+top.Field(t, "id")+`"`).Want(t, 201, `"originRunId":"`+run+`"`).Want(t, 201, `"projectId":"`+project+`"`).Want(t, 201, `"billingCode":"B1"`)
+	made := h.Call("POST", in+"/issues", report(""), as...).Want(t, 201, `"parentId":null`).
+		Want(t, 201, `"originKind":"task_watchdog_product_bug"`).
+		Want(t, 201, `"originId":"`+top.Field(t, "id")+`"`).Want(t, 201, `"originRunId":"`+run+`"`).
+		Want(t, 201, `"projectId":"`+project+`"`).Want(t, 201, `"billingCode":"B1"`)
 	text := made.Field(t, "description")
-	for _, part := range []string{"It does.\n\n## Found by a watchdog\n", "While it looked after [" + top.Field(t, "identifier") + "](/", "platform_bug", "\n\nTwice."} {
+	for _, part := range []string{"It does.\n\n## Found by a watchdog\n", "While it looked after [" +
+		top.Field(t, "identifier") + "](/", "platform_bug", "\n\nTwice."} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the text is %q, without %q", text, part)
 		}
 	}
-	h.Call("POST", in+"/issues", `{"title":"Long","description":"`+strings.Repeat("x", entity.MaxText-10)+`","watchdogDiscovery":{"kind":"product_bug"}}`, as...).Want(t, 413, "description and evidenceMarkdown have more than 200000 bytes together")
+	h.Call("POST", in+"/issues", `{"title":"Long","description":"`+strings.Repeat("x",
+		entity.MaxText-10)+`","watchdogDiscovery":{"kind":"product_bug"}}`, as...).
+		Want(t, 413, "description and evidenceMarkdown have more than 200000 bytes together")
 	h.Call("POST", in+"/issues", `{"title":"Own","watchdogDiscovery":null}`).Want(t, 201, `"originKind":"manual"`)
 }

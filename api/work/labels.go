@@ -17,7 +17,8 @@ type createLabel struct {
 
 func LabelRoutes() []api.Route {
 	return []api.Route{{
-		Method: "GET", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "List labels", Out: []entity.Label{},
+		Method: "GET", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "List labels",
+		Out: []entity.Label{},
 		Handle: func(rc *api.Request) (r api.Response, err error) {
 			err = rc.View(func(tx *ledger.Tx) error {
 				if !entity.CompanyExists(tx, api.CompanyID(rc)) {
@@ -29,17 +30,20 @@ func LabelRoutes() []api.Route {
 			return r, err
 		},
 	}, {
-		Method: "POST", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "Create a label", In: createLabel{}, Out: entity.Label{}, Status: 201,
+		Method: "POST", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "Create a label",
+		In: createLabel{}, Out: entity.Label{}, Status: 201,
 		Handle: func(rc *api.Request) (api.Response, error) {
 			in, err := api.Body[createLabel](rc)
 			if err != nil {
 				return api.Response{}, err
 			}
-			l, err := api.Do[entity.Label](rc, company.KindLabelCreate, api.CompanyID(rc), company.CreateLabel{ID: api.NewID(), Name: in.Name, Color: in.Color})
+			l, err := api.Do[entity.Label](rc, company.KindLabelCreate, api.CompanyID(rc), company.CreateLabel{ID: api.NewID(),
+				Name: in.Name, Color: in.Color})
 			return api.OK(l), err
 		},
 	}, {
-		Method: "DELETE", Path: "/api/labels/{labelId}", Tag: "issues", Summary: "Delete a label and take it off its issues", Out: entity.Label{},
+		Method: "DELETE", Path: "/api/labels/{labelId}", Tag: "issues", Summary: "Delete a label and take it off its issues",
+		Out: entity.Label{},
 		Handle: func(rc *api.Request) (api.Response, error) {
 			id, of := strings.ToLower(rc.Path("labelId")), ledger.CompanyID("")
 			err := rc.View(func(tx *ledger.Tx) error {

@@ -22,15 +22,19 @@ func TestOverridesAreOfTheTypesThatTheAssigneesAdapterTakes(t *testing.T) {
 	of := h.Company("Acme")
 	in := "/api/companies/" + of
 	ada := h.Call("POST", in+"/agents", `{"name":"Ada","adapterType":"claude_local"}`).Want(t, 201, "").Field(t, "id")
-	bob := h.Call("POST", in+"/agents", `{"name":"Bob","adapterConfig":{"command":"true"}}`).Want(t, 201, "").Field(t, "id")
-	issue := h.Call("POST", in+"/issues", `{"title":"Dig","status":"backlog","assigneeAgentId":"`+ada+`"}`).Want(t, 201, "").Field(t, "id")
+	bob := h.Call("POST", in+"/agents", `{"name":"Bob","adapterConfig":{"command":"true"}}`).Want(t, 201, "").
+		Field(t, "id")
+	issue := h.Call("POST", in+"/issues", `{"title":"Dig","status":"backlog","assigneeAgentId":"`+ada+`"}`).
+		Want(t, 201, "").Field(t, "id")
 	const name = "assigneeAdapterOverrides"
 	ways := map[string]func(overrides string) apitest.Answer{
 		"made": func(o string) apitest.Answer {
-			return h.Call("POST", in+"/issues", `{"title":"Dig","status":"backlog","allowDuplicate":true,"assigneeAgentId":"`+ada+`","`+name+`":`+o+`}`)
+			return h.Call("POST", in+"/issues",
+				`{"title":"Dig","status":"backlog","allowDuplicate":true,"assigneeAgentId":"`+ada+`","`+name+`":`+o+`}`)
 		},
 		"made below": func(o string) apitest.Answer {
-			return h.Call("POST", "/api/issues/"+issue+"/children", `{"title":"Dig","status":"backlog","allowDuplicate":true,"assigneeAgentId":"`+strings.ToUpper(ada)+`","`+name+`":`+o+`}`)
+			return h.Call("POST", "/api/issues/"+issue+"/children",
+				`{"title":"Dig","status":"backlog","allowDuplicate":true,"assigneeAgentId":"`+strings.ToUpper(ada)+`","`+name+`":`+o+`}`)
 		},
 		"changed": func(o string) apitest.Answer { return h.Call("PATCH", "/api/issues/"+issue, `{"`+name+`":`+o+`}`) },
 		"changed and handed over": func(o string) apitest.Answer {
@@ -39,8 +43,10 @@ func TestOverridesAreOfTheTypesThatTheAssigneesAdapterTakes(t *testing.T) {
 	}
 	for way, do := range ways {
 		for overrides, field := range map[string]string{
-			`{"adapterConfig":{"model":5}}`: "adapterConfig.model", `{"adapterConfig":{"maxTurnsPerRun":"x"}}`: "adapterConfig.maxTurnsPerRun",
-			`{"adapterConfig":"x"}`: "adapterConfig", `{"modelProfile":{}}`: "modelProfile", `{"useProjectWorkspace":"yes"}`: "useProjectWorkspace",
+			`{"adapterConfig":{"model":5}}`:            "adapterConfig.model",
+			`{"adapterConfig":{"maxTurnsPerRun":"x"}}`: "adapterConfig.maxTurnsPerRun",
+			`{"adapterConfig":"x"}`:                    "adapterConfig", `{"modelProfile":{}}`: "modelProfile",
+			`{"useProjectWorkspace":"yes"}`: "useProjectWorkspace",
 		} {
 			if a := do(overrides); a.Status != 400 || !strings.Contains(string(a.Body), at(name+"."+field)) {
 				t.Errorf("%s with %s: %d %s", way, overrides, a.Status, a.Body)
@@ -66,10 +72,12 @@ func TestOverridesAreOfTheTypesThatTheAssigneesAdapterTakes(t *testing.T) {
 	// An agent of another company is not found.
 	other := h.Company("Other")
 	there := h.Call("POST", "/api/companies/"+other+"/issues", `{"title":"Dig"}`).Want(t, 201, "").Field(t, "id")
-	if a := h.Call("PATCH", "/api/issues/"+there, `{"assigneeAgentId":"`+ada+`","`+name+`":{"adapterConfig":{"model":5}}}`); a.Status != 404 && a.Status != 422 {
+	if a := h.Call("PATCH", "/api/issues/"+there,
+		`{"assigneeAgentId":"`+ada+`","`+name+`":{"adapterConfig":{"model":5}}}`); a.Status != 404 && a.Status != 422 {
 		t.Errorf("another company's agent: %d %s", a.Status, a.Body)
 	}
-	h.Call("POST", "/api/issues/"+issue+"/accepted-plan-decompositions", `{"acceptedPlanRevisionId":"`+issue+`","children":[{"title":"A"},{"title":"B","assigneeAgentId":"`+ada+`","`+name+`":{"adapterConfig":{"model":5}}}]}`).
+	h.Call("POST", "/api/issues/"+issue+"/accepted-plan-decompositions",
+		`{"acceptedPlanRevisionId":"`+issue+`","children":[{"title":"A"},{"title":"B","assigneeAgentId":"`+ada+`","`+name+`":{"adapterConfig":{"model":5}}}]}`).
 		Want(t, 400, `"path":["children",1,"`+name+`","adapterConfig","model"]`)
 }
 
@@ -91,11 +99,16 @@ func TestWhereRunsWorkIsSaidInTheRightTypes(t *testing.T) {
 	}
 	for way, do := range projects {
 		for p, field := range map[string]string{
-			`{"enabled":"yes"}`: "enabled", `{"defaultMode":"isolated"}`: "defaultMode", `{"defaultMode":1}`: "defaultMode", `{"allowIssueOverride":1}`: "allowIssueOverride",
-			`{"defaultProjectWorkspaceId":5}`: "defaultProjectWorkspaceId", `{"workspaceStrategy":"git_worktree"}`: "workspaceStrategy", `{"workspaceStrategy":{"type":5}}`: "workspaceStrategy.type",
-			`{"workspaceStrategy":{"baseRef":[]}}`: "workspaceStrategy.baseRef", `{"workspaceStrategy":{"provisionCommand":{}}}`: "workspaceStrategy.provisionCommand",
-			`{"workspaceRuntime":[]}`: "workspaceRuntime", `{"workspaceRuntime":{"services":5}}`: "workspaceRuntime.services",
-			`{"workspaceRuntime":{"jobs":{}}}`: "workspaceRuntime.jobs",
+			`{"enabled":"yes"}`: "enabled", `{"defaultMode":"isolated"}`: "defaultMode", `{"defaultMode":1}`: "defaultMode",
+			`{"allowIssueOverride":1}`:                      "allowIssueOverride",
+			`{"defaultProjectWorkspaceId":5}`:               "defaultProjectWorkspaceId",
+			`{"workspaceStrategy":"git_worktree"}`:          "workspaceStrategy",
+			`{"workspaceStrategy":{"type":5}}`:              "workspaceStrategy.type",
+			`{"workspaceStrategy":{"baseRef":[]}}`:          "workspaceStrategy.baseRef",
+			`{"workspaceStrategy":{"provisionCommand":{}}}`: "workspaceStrategy.provisionCommand",
+			`{"workspaceRuntime":[]}`:                       "workspaceRuntime",
+			`{"workspaceRuntime":{"services":5}}`:           "workspaceRuntime.services",
+			`{"workspaceRuntime":{"jobs":{}}}`:              "workspaceRuntime.jobs",
 		} {
 			if a := do(p); a.Status != 400 || !strings.Contains(string(a.Body), at(policy+"."+field)) {
 				t.Errorf("%s with %s: %d %s", way, p, a.Status, a.Body)
@@ -109,8 +122,10 @@ func TestWhereRunsWorkIsSaidInTheRightTypes(t *testing.T) {
 			}
 		}
 	}
-	h.Call("PATCH", "/api/projects/"+project, `{"`+policy+`":{"workspaceRuntime":{"services":[{"command":"db"},{"command":5,"env":{"A":1},"readiness":{"timeoutSec":"x"}}]}}}`).
-		Want(t, 400, `"path":["`+policy+`","workspaceRuntime","services",1,"command"]`).Want(t, 400, `1,"env","A"]`).Want(t, 400, `1,"readiness","timeoutSec"]`)
+	h.Call("PATCH", "/api/projects/"+project,
+		`{"`+policy+`":{"workspaceRuntime":{"services":[{"command":"db"},{"command":5,"env":{"A":1},"readiness":{"timeoutSec":"x"}}]}}}`).
+		Want(t, 400, `"path":["`+policy+`","workspaceRuntime","services",1,"command"]`).Want(t, 400, `1,"env","A"]`).
+		Want(t, 400, `1,"readiness","timeoutSec"]`)
 	issues := map[string]func(s string) apitest.Answer{
 		"made": func(s string) apitest.Answer {
 			return h.Call("POST", in+"/issues", `{"title":"Dig","status":"backlog","allowDuplicate":true,"`+settings+`":`+s+`}`)
@@ -129,7 +144,8 @@ func TestWhereRunsWorkIsSaidInTheRightTypes(t *testing.T) {
 	}
 	// A refusal in a policy of stages has the full path too.
 	h.Call("PATCH", "/api/issues/"+issue, `{"executionPolicy":{"mode":5}}`).Want(t, 400, at("executionPolicy.mode"))
-	h.Call("PATCH", "/api/issues/"+issue, `{"executionPolicy":{"stages":[{"type":"review","participants":[]}]}}`).Want(t, 400, `"path":["executionPolicy","stages",0,"participants"]`)
+	h.Call("PATCH", "/api/issues/"+issue, `{"executionPolicy":{"stages":[{"type":"review","participants":[]}]}}`).
+		Want(t, 400, `"path":["executionPolicy","stages",0,"participants"]`)
 }
 
 // The check of a declared command covers exactly what the rules read.

@@ -40,8 +40,10 @@ type productFields struct {
 }
 
 func (f productFields) payload() (file.SaveProduct, error) {
-	p := file.SaveProduct{Project: api.IdPointer(f.Project), ExecutionWorkspace: api.IdPointer(f.ExecutionWorkspace), RuntimeService: api.IdPointer(f.RuntimeService),
-		External: api.TextOf(f.External), URL: api.TextOf(f.URL), Status: f.Status, ReviewState: f.ReviewState, Primary: f.Primary, Health: f.Health, Summary: api.TextOf(f.Summary)}
+	p := file.SaveProduct{Project: api.IdPointer(f.Project), ExecutionWorkspace: api.IdPointer(f.ExecutionWorkspace),
+		RuntimeService: api.IdPointer(f.RuntimeService),
+		External:       api.TextOf(f.External), URL: api.TextOf(f.URL), Status: f.Status, ReviewState: f.ReviewState,
+		Primary: f.Primary, Health: f.Health, Summary: api.TextOf(f.Summary)}
 	if f.Metadata.Set {
 		p.Metadata = f.Metadata.Or(json.RawMessage("null"))
 	}
@@ -54,25 +56,29 @@ func (f productFields) payload() (file.SaveProduct, error) {
 func ProductRoutes() []api.Route {
 	const base, one = "/api/issues/{id}/work-products", "/api/work-products/{id}"
 	return []api.Route{
-		{Method: "GET", Path: base, Tag: "issues", Summary: "List what work on an issue brought forth", Out: []file.WorkProduct{}, Handle: func(rc *api.Request) (api.Response, error) {
-			return api.Viewed(rc, func(tx *ledger.Tx) ([]file.WorkProduct, error) {
-				i, err := api.FindIssue(tx, rc)
+		{Method: "GET", Path: base, Tag: "issues", Summary: "List what work on an issue brought forth",
+			Out: []file.WorkProduct{}, Handle: func(rc *api.Request) (api.Response, error) {
+				return api.Viewed(rc, func(tx *ledger.Tx) ([]file.WorkProduct, error) {
+					i, err := api.FindIssue(tx, rc)
+					if err != nil {
+						return nil, err
+					}
+					return file.ProductsOf(tx, i), nil
+				})
+			}},
+		{Method: "POST", Path: base, Tag: "issues", Summary: "Note what work on an issue brought forth", In: newProduct{},
+			Out: file.WorkProduct{}, Status: 201, Handle: createProduct},
+		{Method: "PATCH", Path: one, Tag: "issues", Summary: "Change a work product", In: changedProduct{},
+			Out: file.WorkProduct{}, Handle: changeProduct},
+		{Method: "DELETE", Path: one, Tag: "issues", Summary: "Delete a work product", Out: file.WorkProduct{},
+			Handle: func(rc *api.Request) (api.Response, error) {
+				of, id, err := locateProduct(rc)
 				if err != nil {
-					return nil, err
+					return api.Response{}, err
 				}
-				return file.ProductsOf(tx, i), nil
-			})
-		}},
-		{Method: "POST", Path: base, Tag: "issues", Summary: "Note what work on an issue brought forth", In: newProduct{}, Out: file.WorkProduct{}, Status: 201, Handle: createProduct},
-		{Method: "PATCH", Path: one, Tag: "issues", Summary: "Change a work product", In: changedProduct{}, Out: file.WorkProduct{}, Handle: changeProduct},
-		{Method: "DELETE", Path: one, Tag: "issues", Summary: "Delete a work product", Out: file.WorkProduct{}, Handle: func(rc *api.Request) (api.Response, error) {
-			of, id, err := locateProduct(rc)
-			if err != nil {
-				return api.Response{}, err
-			}
-			w, err := api.Do[file.WorkProduct](rc, file.KindProductDelete, of, file.DeleteProduct{ID: id})
-			return api.OK(w), err
-		}},
+				w, err := api.Do[file.WorkProduct](rc, file.KindProductDelete, of, file.DeleteProduct{ID: id})
+				return api.OK(w), err
+			}},
 	}
 }
 

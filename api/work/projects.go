@@ -132,8 +132,10 @@ func codebaseOf(p entity.Project, w *place.Workspace) codebase {
 }
 
 func showProject(tx *ledger.Tx, p entity.Project) projectRow {
-	row := projectRow{Project: p, GoalID: core.NullText(p.Goal), Env: conceal.RedactEnv(p.Env), WorkspacePolicy: api.RawJSON(p.WorkspacePolicy),
-		URLKey: core.URLKey(p.Name), GoalIDs: []string{}, Goals: []goalTitle{}, Workspaces: place.WorkspacesOf(tx, p.Company, p.ID)}
+	row := projectRow{Project: p, GoalID: core.NullText(p.Goal), Env: conceal.RedactEnv(p.Env),
+		WorkspacePolicy: api.RawJSON(p.WorkspacePolicy),
+		URLKey:          core.URLKey(p.Name), GoalIDs: []string{}, Goals: []goalTitle{}, Workspaces: place.WorkspacesOf(tx,
+			p.Company, p.ID)}
 	for i, w := range row.Workspaces {
 		w.Metadata, w.RuntimeConfig = api.ShowObject(w.Metadata), api.ShowObject(w.RuntimeConfig)
 		row.Workspaces[i] = w
@@ -156,14 +158,22 @@ func ProjectRoutes() []api.Route {
 	const tag, all, one = "projects", "/api/companies/{companyId}/projects", "/api/projects/{id}"
 	return []api.Route{
 		{Method: "GET", Path: all, Tag: tag, Summary: "List projects", Out: []projectInList{}, Handle: listProjects},
-		{Method: "POST", Path: all, Tag: tag, Summary: "Create a project", In: newProject{}, Out: projectRow{}, Status: 201, Handle: createProject},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read a project by ID or name", Out: projectRow{}, Query: api.ByName(), Handle: readProject},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a project", Query: api.ByName(), In: patchProject{}, Out: projectRow{}, Handle: updateProject},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a project", Query: api.ByName(), Who: api.Board, Out: projectRow{}, Handle: deleteProject},
-		{Method: "GET", Path: one + "/workspaces", Tag: tag, Summary: "List a project's workspaces", Query: api.ByName(), Out: []place.Workspace{}, Handle: listWorkspaces},
-		{Method: "POST", Path: one + "/workspaces", Tag: tag, Summary: "Add a workspace", Query: api.ByName(), In: newWorkspace{}, Out: place.Workspace{}, Status: 201, Handle: createWorkspace},
-		{Method: "PATCH", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Change a workspace", Query: api.ByName(), In: newWorkspace{}, Out: place.Workspace{}, Handle: updateWorkspace},
-		{Method: "DELETE", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Remove a workspace", Query: api.ByName(), Who: api.Board, Out: place.Workspace{}, Handle: deleteWorkspace},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Create a project", In: newProject{}, Out: projectRow{}, Status: 201,
+			Handle: createProject},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read a project by ID or name", Out: projectRow{}, Query: api.ByName(),
+			Handle: readProject},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a project", Query: api.ByName(), In: patchProject{},
+			Out: projectRow{}, Handle: updateProject},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a project", Query: api.ByName(), Who: api.Board,
+			Out: projectRow{}, Handle: deleteProject},
+		{Method: "GET", Path: one + "/workspaces", Tag: tag, Summary: "List a project's workspaces", Query: api.ByName(),
+			Out: []place.Workspace{}, Handle: listWorkspaces},
+		{Method: "POST", Path: one + "/workspaces", Tag: tag, Summary: "Add a workspace", Query: api.ByName(),
+			In: newWorkspace{}, Out: place.Workspace{}, Status: 201, Handle: createWorkspace},
+		{Method: "PATCH", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Change a workspace",
+			Query: api.ByName(), In: newWorkspace{}, Out: place.Workspace{}, Handle: updateWorkspace},
+		{Method: "DELETE", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Remove a workspace",
+			Query: api.ByName(), Who: api.Board, Out: place.Workspace{}, Handle: deleteWorkspace},
 	}
 }
 
@@ -245,8 +255,10 @@ func createProject(rc *api.Request) (api.Response, error) {
 	if in.GoalIDs == nil {
 		many = nil
 	}
-	p := entity.SaveProject{ID: api.NewID(), Name: &in.Name, Description: api.TextOf(in.Description), Status: api.Given[entity.ProjectStatus](in.Status),
-		Lead: api.IdPointer(in.LeadAgentID), TargetDate: api.TextOf(in.TargetDate), Color: api.TextOf(in.Color), Icon: api.TextOf(in.Icon), Env: in.Env.Or(nil),
+	p := entity.SaveProject{ID: api.NewID(), Name: &in.Name, Description: api.TextOf(in.Description),
+		Status: api.Given[entity.ProjectStatus](in.Status),
+		Lead:   api.IdPointer(in.LeadAgentID), TargetDate: api.TextOf(in.TargetDate), Color: api.TextOf(in.Color),
+		Icon: api.TextOf(in.Icon), Env: in.Env.Or(nil),
 		WorkspacePolicy: in.WorkspacePolicy.Or(nil), ArchivedAt: in.ArchivedAt.Pointer(), Goals: goalsOf(in.GoalID, many)}
 	if in.Workspace != nil {
 		p.Workspace = new(in.Workspace.command(api.NewID(), p.ID))
@@ -277,8 +289,10 @@ func updateProject(rc *api.Request) (api.Response, error) {
 	if err := checkWorkspacePolicy(in.WorkspacePolicy.Or(nil)); err != nil {
 		return api.Response{}, err
 	}
-	s := entity.SaveProject{ID: p.ID, Name: in.Name, Description: api.TextOf(in.Description), Status: api.Given[entity.ProjectStatus](in.Status),
-		Lead: api.IdPointer(in.LeadAgentID), TargetDate: api.TextOf(in.TargetDate), Color: api.TextOf(in.Color), Icon: api.TextOf(in.Icon), Env: api.RawOf(in.Env),
+	s := entity.SaveProject{ID: p.ID, Name: in.Name, Description: api.TextOf(in.Description),
+		Status: api.Given[entity.ProjectStatus](in.Status),
+		Lead:   api.IdPointer(in.LeadAgentID), TargetDate: api.TextOf(in.TargetDate), Color: api.TextOf(in.Color),
+		Icon: api.TextOf(in.Icon), Env: api.RawOf(in.Env),
 		WorkspacePolicy: api.RawOf(in.WorkspacePolicy), Goals: goalsOf(in.GoalID, in.GoalIDs)}
 	if in.ArchivedAt.Set {
 		s.ArchivedAt = new(in.ArchivedAt.Or(0))
@@ -302,9 +316,12 @@ func deleteProject(rc *api.Request) (r api.Response, err error) {
 }
 
 func (in newWorkspace) command(id, project string) entity.SaveWorkspace {
-	return entity.SaveWorkspace{ID: id, Project: project, Name: in.Name, SourceType: api.Given[string](in.SourceType), Cwd: api.TextOf(in.Cwd), RepoURL: api.TextOf(in.RepoURL),
-		RepoRef: api.TextOf(in.RepoRef), DefaultRef: api.TextOf(in.DefaultRef), Visibility: api.Given[string](in.Visibility), SetupCommand: api.TextOf(in.SetupCommand),
-		CleanupCommand: api.TextOf(in.CleanupCommand), RemoteProvider: api.TextOf(in.RemoteProvider), RemoteRef: api.TextOf(in.RemoteRef), SharedKey: api.TextOf(in.SharedKey),
+	return entity.SaveWorkspace{ID: id, Project: project, Name: in.Name, SourceType: api.Given[string](in.SourceType),
+		Cwd: api.TextOf(in.Cwd), RepoURL: api.TextOf(in.RepoURL),
+		RepoRef: api.TextOf(in.RepoRef), DefaultRef: api.TextOf(in.DefaultRef), Visibility: api.Given[string](in.Visibility),
+		SetupCommand:   api.TextOf(in.SetupCommand),
+		CleanupCommand: api.TextOf(in.CleanupCommand), RemoteProvider: api.TextOf(in.RemoteProvider),
+		RemoteRef: api.TextOf(in.RemoteRef), SharedKey: api.TextOf(in.SharedKey),
 		Metadata: api.RawOf(in.Metadata), RuntimeConfig: api.RawOf(in.RuntimeConfig), Primary: in.Primary}
 }
 
@@ -354,7 +371,8 @@ func updateWorkspace(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return doWorkspace(rc, company.KindWorkspaceUpdate, p.Company, in.command(strings.ToLower(rc.Path("workspaceId")), p.ID))
+	return doWorkspace(rc, company.KindWorkspaceUpdate, p.Company,
+		in.command(strings.ToLower(rc.Path("workspaceId")), p.ID))
 }
 
 func deleteWorkspace(rc *api.Request) (api.Response, error) {
@@ -362,5 +380,6 @@ func deleteWorkspace(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return doWorkspace(rc, company.KindWorkspaceDelete, p.Company, place.DeleteWorkspace{ID: strings.ToLower(rc.Path("workspaceId")), Project: p.ID})
+	return doWorkspace(rc, company.KindWorkspaceDelete, p.Company,
+		place.DeleteWorkspace{ID: strings.ToLower(rc.Path("workspaceId")), Project: p.ID})
 }

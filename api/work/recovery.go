@@ -29,10 +29,12 @@ type recoveryResult struct {
 
 func RecoveryRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/issues/{id}/recovery-actions", Tag: "issues", Summary: "List what was or is to be decided about an issue that got stuck",
-			Out: recoveryList{}, Handle: listRecoveries},
-		{Method: "POST", Path: "/api/issues/{id}/recovery-actions/resolve", Tag: "issues", Summary: "Decide what becomes of an issue that got stuck",
-			In: recoveryBody{}, Out: recoveryResult{}, Handle: resolveRecovery},
+		{Method: "GET", Path: "/api/issues/{id}/recovery-actions", Tag: "issues",
+			Summary: "List what was or is to be decided about an issue that got stuck",
+			Out:     recoveryList{}, Handle: listRecoveries},
+		{Method: "POST", Path: "/api/issues/{id}/recovery-actions/resolve", Tag: "issues",
+			Summary: "Decide what becomes of an issue that got stuck",
+			In:      recoveryBody{}, Out: recoveryResult{}, Handle: resolveRecovery},
 	}
 }
 
@@ -63,7 +65,8 @@ func resolveRecovery(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	res, err := api.Do[care.Recovered](rc, care.KindIssueResolveRecovery, i.Company, care.ResolveRecovery{Issue: i.ID, Action: in.Action.Or(""),
+	res, err := api.Do[care.Recovered](rc, care.KindIssueResolveRecovery, i.Company, care.ResolveRecovery{Issue: i.ID,
+		Action:  in.Action.Or(""),
 		Outcome: in.Outcome, Status: entity.IssueStatus(in.Status), Note: in.Note.Or("")})
 	if err != nil {
 		return api.Response{}, err
@@ -94,7 +97,8 @@ func handoffMember(tx *ledger.Tx, i entity.Issue) member {
 		if i.Recovery != "" {
 			state = "escalated"
 		}
-		o := core.Object{}.Str("state", state).Bool("required", i.Recovery == "").Bool("hasLiveContinuation", ok && next.Status.Live()).
+		o := core.Object{}.Str("state", state).Bool("required", i.Recovery == "").Bool("hasLiveContinuation",
+			ok && next.Status.Live()).
 			Str("sourceRunId", h.Source).Str("correctiveRunId", h.Corrective).Str("assigneeAgentId", h.Assignee).
 			Str("detectedProgressSummary", h.Summary).Time("createdAt", h.At)
 		return b.Raw("successfulRunHandoff", o.Close())
@@ -113,7 +117,8 @@ func retryMember(tx *ledger.Tx, i entity.Issue) member {
 }
 
 func retryRow(r entity.Run) core.Object {
-	return core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent).Str("status", string(r.Status)).Null("retryOfRunId", string(r.RetryOf)).
+	return core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent).Str("status", string(r.Status)).Null("retryOfRunId",
+		string(r.RetryOf)).
 		Time("scheduledRetryAt", r.ScheduledRetryAt).Int("scheduledRetryAttempt", int64(r.ScheduledRetryAttempt)).
 		Null("scheduledRetryReason", string(r.ScheduledRetryReason))
 }

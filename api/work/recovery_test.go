@@ -25,12 +25,14 @@ func TestARunThatSaysNothingIsAskedAgainAndThenAPersonDecides(t *testing.T) {
 		return n == 2
 	})
 	h.Rest()
-	shown := h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"status":"blocked"`).Want(t, 200, `"kind":"missing_disposition"`)
+	shown := h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"status":"blocked"`).
+		Want(t, 200, `"kind":"missing_disposition"`)
 	shown.Want(t, 200, `"state":"escalated"`)
 	if runs := h.Call("GET", "/api/issues/"+issue+"/runs", "").Decode(t).([]any); len(runs) != 2 {
 		t.Fatalf("%d runs, want the first and one that asks again", len(runs))
 	}
-	if list := h.Call("GET", "/api/issues/"+issue+"/comments", "").Decode(t).([]any); len(list) != 1 || list[0].(map[string]any)["authorType"] != "system" {
+	if list := h.Call("GET", "/api/issues/"+issue+"/comments", "").Decode(t).([]any); len(list) != 1 ||
+		list[0].(map[string]any)["authorType"] != "system" {
 		t.Fatalf("comments %v, want one of the system", list)
 	}
 	action := h.Call("GET", "/api/issues/"+issue+"/recovery-actions", "").Want(t, 200, `"status":"active"`).Decode(t).(map[string]any)["active"].(map[string]any)["id"].(string)
@@ -46,9 +48,12 @@ func TestARunThatSaysNothingIsAskedAgainAndThenAPersonDecides(t *testing.T) {
 		}
 	}
 	h.Call("POST", resolve, `{"outcome":"restored","sourceIssueStatus":"done","actionId":"`+action+`","resolutionNote":"seen to"}`).Want(t, 200, `"status":"done"`)
-	h.Call("GET", "/api/issues/"+issue+"/recovery-actions", "").Want(t, 200, `"active":null`).Want(t, 200, `"resolutionNote":"seen to"`)
-	h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"activeRecoveryAction":null`).Want(t, 200, `"successfulRunHandoff":null`)
-	h.Call("POST", resolve, `{"outcome":"restored","sourceIssueStatus":"todo"}`).Want(t, 404, "Active recovery action not found")
+	h.Call("GET", "/api/issues/"+issue+"/recovery-actions", "").Want(t, 200, `"active":null`).
+		Want(t, 200, `"resolutionNote":"seen to"`)
+	h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"activeRecoveryAction":null`).
+		Want(t, 200, `"successfulRunHandoff":null`)
+	h.Call("POST", resolve, `{"outcome":"restored","sourceIssueStatus":"todo"}`).
+		Want(t, 404, "Active recovery action not found")
 }
 
 func TestWhoMovesAnIssueOutOfBlockedResolvesItsRecovery(t *testing.T) {
@@ -58,7 +63,8 @@ func TestWhoMovesAnIssueOutOfBlockedResolvesItsRecovery(t *testing.T) {
 	h.Rest()
 	h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"status":"blocked"`)
 	h.Call("PATCH", "/api/issues/"+issue, `{"status":"done"}`).Want(t, 200, "")
-	h.Call("GET", "/api/issues/"+issue+"/recovery-actions", "").Want(t, 200, `"active":null`).Want(t, 200, `"outcome":"restored"`)
+	h.Call("GET", "/api/issues/"+issue+"/recovery-actions", "").Want(t, 200, `"active":null`).
+		Want(t, 200, `"outcome":"restored"`)
 }
 
 // The agent finds its issue checked out, comments, and closes it: one run, and its own
@@ -79,7 +85,8 @@ api POST issues/$PAPERCLIP_TASK_ID/comments '{"body":"working on it"}' >/dev/nul
 	}
 	run := runs[0].(map[string]any)["runId"].(string)
 	shown := h.Call("GET", "/api/heartbeat-runs/"+run, "")
-	for _, want := range []string{`"livenessState":"completed"`, `"chosenSource":"existing_issue_comment"`, `"checkedOutByHarness":true`, `held\nclosed\n`} {
+	for _, want := range []string{`"livenessState":"completed"`, `"chosenSource":"existing_issue_comment"`,
+		`"checkedOutByHarness":true`, `held\nclosed\n`} {
 		if !strings.Contains(string(shown.Body), want) {
 			t.Errorf("run without %s: %s", want, shown.Body)
 		}
@@ -104,13 +111,15 @@ func TestACancelledRunHoldsItsIssueUntilItsChildrenAreGone(t *testing.T) {
 	h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"checkoutRunId":"`+run.ID+`"`)
 	// Nobody else can check it out in the meantime.
 	other := h.NewAgent(of, "Other", "true")
-	h.Call("POST", "/api/issues/"+issue+"/checkout", `{"agentId":"`+other+`","expectedStatuses":["todo","in_progress"]}`).Want(t, 409, "Issue checkout conflict")
+	h.Call("POST", "/api/issues/"+issue+"/checkout", `{"agentId":"`+other+`","expectedStatuses":["todo","in_progress"]}`).
+		Want(t, 409, "Issue checkout conflict")
 	h.Until("the end of the children", func(tx *ledger.Tx) bool {
 		r, _ := entity.RunOf(tx, of, run.ID)
 		return !r.Owed
 	})
 	h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"checkoutRunId":null`)
-	h.Call("GET", "/api/heartbeat-runs/"+run.ID, "").Want(t, 200, `"status":"cancelled"`).Want(t, 200, `"executionControlDeadlineAt":null`)
+	h.Call("GET", "/api/heartbeat-runs/"+run.ID, "").Want(t, 200, `"status":"cancelled"`).
+		Want(t, 200, `"executionControlDeadlineAt":null`)
 }
 
 // A session is resumed only under the configuration that it was started with.
@@ -120,7 +129,8 @@ func TestAnotherConfigurationBeginsAnotherSession(t *testing.T) {
 	agent := h.NewAgent(of, "Ada", "true")
 	prints := map[string]bool{}
 	for _, script := range []string{"true", "true", "exit 0"} {
-		h.Call("PATCH", "/api/agents/"+agent, fmt.Sprintf(`{"adapterConfig":{"command":"/bin/sh","args":["-c",%q]}}`, script)).Want(t, 200, "")
+		h.Call("PATCH", "/api/agents/"+agent, fmt.Sprintf(`{"adapterConfig":{"command":"/bin/sh","args":["-c",%q]}}`,
+			script)).Want(t, 200, "")
 		run := h.Call("POST", "/api/agents/"+agent+"/heartbeat/invoke", `{}`).Want(t, 202, "").Field(t, "id")
 		h.Rest()
 		result := h.Call("GET", "/api/heartbeat-runs/"+run, "").Decode(t).(map[string]any)["resultJson"].(map[string]any)

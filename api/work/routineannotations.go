@@ -19,17 +19,25 @@ type shownRoutineRemark struct {
 func RoutineAnnotationRoutes() []api.Route {
 	const tag, base = "routines", "/api/routines/{id}/description/annotations"
 	return []api.Route{
-		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a routine's description", Out: []shownRoutineRemark{}, Query: remarkParams, Handle: listRoutineRemarks},
-		{Method: "POST", Path: base, Tag: tag, Summary: "Remark on a part of a routine's description", In: annotationBody{}, Out: shownRoutineRemark{}, Status: 201, Handle: newRoutineRemark},
-		{Method: "GET", Path: base + "/{threadId}", Tag: tag, Summary: "Read a thread of remarks on a routine's description", Out: shownRoutineRemark{},
+		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a routine's description",
+			Out: []shownRoutineRemark{}, Query: remarkParams, Handle: listRoutineRemarks},
+		{Method: "POST", Path: base, Tag: tag, Summary: "Remark on a part of a routine's description", In: annotationBody{},
+			Out: shownRoutineRemark{}, Status: 201, Handle: newRoutineRemark},
+		{Method: "GET", Path: base + "/{threadId}", Tag: tag, Summary: "Read a thread of remarks on a routine's description",
+			Out:    shownRoutineRemark{},
 			Handle: func(rc *api.Request) (api.Response, error) { return routineRemarkAt(rc, threadID(rc)) }},
-		{Method: "PATCH", Path: base + "/{threadId}", Tag: tag, Summary: "Resolve a thread on a routine's description, or open it again", In: annotationPatch{}, Out: shownRoutineRemark{}, Handle: patchRoutineRemark},
-		{Method: "POST", Path: base + "/{threadId}/comments", Tag: tag, Summary: "Answer in a thread on a routine's description", In: remarkBody{}, Out: shownRoutineRemark{}, Status: 201, Handle: commentRoutineRemark},
+		{Method: "PATCH", Path: base + "/{threadId}", Tag: tag,
+			Summary: "Resolve a thread on a routine's description, or open it again", In: annotationPatch{},
+			Out: shownRoutineRemark{}, Handle: patchRoutineRemark},
+		{Method: "POST", Path: base + "/{threadId}/comments", Tag: tag,
+			Summary: "Answer in a thread on a routine's description", In: remarkBody{}, Out: shownRoutineRemark{}, Status: 201,
+			Handle: commentRoutineRemark},
 	}
 }
 
 func showRoutineRemark(r routine.Routine, a paper.Annotation) shownRoutineRemark {
-	return shownRoutineRemark{shownAnnotation: showAnnotation(a, paper.DescriptionOf(r.Described()), string(r.Description)), Routine: r.ID}
+	return shownRoutineRemark{shownAnnotation: showAnnotation(a, paper.DescriptionOf(r.Described()),
+		string(r.Description)), Routine: r.ID}
 }
 
 func listRoutineRemarks(rc *api.Request) (api.Response, error) {
@@ -86,7 +94,8 @@ func newRoutineRemark(rc *api.Request) (api.Response, error) {
 	}
 	q, p := in.Selector.Quote, in.Selector.Position
 	return routineRemark(rc, paper.KindRoutineAnnotationCreate, func(routine string) any {
-		return paper.AnnotateDocument{ID: api.NewID(), Issue: routine, Revision: strings.ToLower(in.Base), Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
+		return paper.AnnotateDocument{ID: api.NewID(), Issue: routine, Revision: strings.ToLower(in.Base),
+			Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
 			After: q.Suffix, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd,
 			Comment: paper.Remark{ID: api.NewID(), Body: in.Body, IssueComment: api.BodyID(in.Comment)}}
 	})
@@ -108,6 +117,7 @@ func commentRoutineRemark(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	return routineRemark(rc, paper.KindRoutineAnnotationComment, func(routine string) any {
-		return paper.ChangeAnnotation{Issue: routine, Thread: threadID(rc), Comment: paper.Remark{ID: api.NewID(), Body: in.Body, IssueComment: api.BodyID(in.Comment)}}
+		return paper.ChangeAnnotation{Issue: routine, Thread: threadID(rc), Comment: paper.Remark{ID: api.NewID(),
+			Body: in.Body, IssueComment: api.BodyID(in.Comment)}}
 	})
 }

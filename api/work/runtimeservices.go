@@ -38,17 +38,22 @@ func RuntimeServiceRoutes() []api.Route {
 	var rows []api.Route
 	for _, what := range []string{"services", "commands"} {
 		rows = append(rows,
-			api.Route{Method: "POST", Path: one + "/runtime-" + what + "/{action}", Tag: "execution-workspaces", In: controlServices{}, Out: controlled[executionWorkspaceRow]{},
+			api.Route{Method: "POST", Path: one + "/runtime-" + what + "/{action}", Tag: "execution-workspaces",
+				In: controlServices{}, Out: controlled[executionWorkspaceRow]{},
 				Summary: "Start, stop or restart the services that the board declared for an execution workspace, or run one of its commands", Handle: controlExecutionWorkspace},
-			api.Route{Method: "POST", Path: of + "/runtime-" + what + "/{action}", Tag: "projects", Query: api.ByName(), In: controlServices{}, Out: controlled[place.Workspace]{}, Who: api.Board,
-				Summary: "Start, stop or restart the services of a project's workspace, or run one of its commands", Handle: controlProjectWorkspace})
+			api.Route{Method: "POST", Path: of + "/runtime-" + what + "/{action}", Tag: "projects", Query: api.ByName(),
+				In: controlServices{}, Out: controlled[place.Workspace]{}, Who: api.Board,
+				Summary: "Start, stop or restart the services of a project's workspace, or run one of its commands",
+				Handle:  controlProjectWorkspace})
 	}
-	return append(rows, api.Route{Method: "GET", Path: "/api/runtime-services/{serviceId}/log", Tag: "execution-workspaces", Query: logQuery, Out: serviceLogPage{},
+	return append(rows, api.Route{Method: "GET", Path: "/api/runtime-services/{serviceId}/log",
+		Tag: "execution-workspaces", Query: logQuery, Out: serviceLogPage{},
 		Summary: "Read the log of a runtime service since it was last started, also while it grows", Handle: readServiceLog})
 }
 
 // control submits an action and returns the operation that records it.
-func control(s *api.Server, rc *api.Request, of ledger.CompanyID, workspace, node string) (o place.WorkspaceOperation, err error) {
+func control(s *api.Server, rc *api.Request, of ledger.CompanyID, workspace, node string) (o place.WorkspaceOperation,
+	err error) {
 	action := rc.Path("action")
 	if !slices.Contains([]string{"start", "stop", "restart", "run"}, action) {
 		return o, api.NotFound("Unknown action: " + api.Cut(action, 64))
@@ -57,7 +62,8 @@ func control(s *api.Server, rc *api.Request, of ledger.CompanyID, workspace, nod
 	if err != nil {
 		return o, err
 	}
-	p := place.ControlServices{Operation: uuid.Must(uuid.NewV7()).String(), Workspace: workspace, Action: action, Command: in.Command.Or(""),
+	p := place.ControlServices{Operation: uuid.Must(uuid.NewV7()).String(), Workspace: workspace, Action: action,
+		Command: in.Command.Or(""),
 		Service: strings.ToLower(in.Service.Or("")), Node: node}
 	if in.Index.Pointer() != nil {
 		p.Index = new(int(in.Index.Value))

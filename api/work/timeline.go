@@ -81,8 +81,10 @@ type timelineEdge struct {
 }
 
 func TimelineRoutes() []api.Route {
-	return []api.Route{{Method: "GET", Path: "/api/companies/{companyId}/timeline", Tag: "companies", Summary: "Show who worked on what, when", Out: timeline{}, Handle: readTimeline,
-		Query: []api.Param{{Name: "from", Type: "string", Doc: "ISO time; seven days before to, at most 92"}, {Name: "to", Type: "string", Doc: "ISO time; now"},
+	return []api.Route{{Method: "GET", Path: "/api/companies/{companyId}/timeline", Tag: "companies",
+		Summary: "Show who worked on what, when", Out: timeline{}, Handle: readTimeline,
+		Query: []api.Param{{Name: "from", Type: "string", Doc: "ISO time; seven days before to, at most 92"},
+			{Name: "to", Type: "string", Doc: "ISO time; now"},
 			{Name: "limit", Type: "integer", Doc: "issues of a page, at most 200"}, {Name: "offset", Type: "integer"}}}}
 }
 
@@ -161,8 +163,10 @@ func (v *timeline) fill(tx *ledger.Tx, of ledger.CompanyID, from, to time.Time) 
 			if run.StartedAt == 0 || run.StartedAt > end {
 				continue
 			}
-			v.Spans = append(v.Spans, timelineSpan{Actor: actor("agent", run.Agent), Lane: run.Source, Run: run.ID, Issue: i.ID, Identifier: i.Identifier, Title: i.Title,
-				Start: run.StartedAt, End: run.FinishedAt, Status: run.Status, RetryOf: run.RetryOf, Continuation: run.ContinuationAttempt, Source: run.Source, Usage: run.UsageJSON})
+			v.Spans = append(v.Spans, timelineSpan{Actor: actor("agent", run.Agent), Lane: run.Source, Run: run.ID, Issue: i.ID,
+				Identifier: i.Identifier, Title: i.Title,
+				Start: run.StartedAt, End: run.FinishedAt, Status: run.Status, RetryOf: run.RetryOf,
+				Continuation: run.ContinuationAttempt, Source: run.Source, Usage: run.UsageJSON})
 		}
 		if i.Assignee != "" && i.CreatedAt >= begin && i.CreatedAt <= end {
 			e := timelineEdge{To: actor("agent", i.Assignee), Issue: i.ID, At: i.CreatedAt, Kind: "assignment"}
@@ -179,7 +183,8 @@ func (v *timeline) fill(tx *ledger.Tx, of ledger.CompanyID, from, to time.Time) 
 	}
 	f := ledger.ActivityFilter{EntityType: "issue", From: from, To: to, Limit: maxTimelineEvents}
 	for _, a := range api.Logged(tx, of, f) {
-		kind := map[string]string{"issue.created": "created", "issue.child_created": "created", "issue.comment_added": "commented",
+		kind := map[string]string{"issue.created": "created", "issue.child_created": "created",
+			"issue.comment_added":               "commented",
 			"issue.thread_interaction_accepted": "approved", "issue.thread_interaction_answered": "approved"}[a.Action]
 		issue := a.EntityID
 		if a.Action == "issue.child_created" {
@@ -192,7 +197,8 @@ func (v *timeline) fill(tx *ledger.Tx, of ledger.CompanyID, from, to time.Time) 
 		}
 		if _, ok := shown[issue]; kind != "" && ok {
 			by, _ := entity.DoneBy(a.Actor, a.Run, a.Change)
-			v.Events = append(v.Events, timelineEvent{Actor: actor(by.Type, by.ID), Kind: kind, Issue: issue, At: core.TimeOf(a.At)})
+			v.Events = append(v.Events, timelineEvent{Actor: actor(by.Type, by.ID), Kind: kind, Issue: issue,
+				At: core.TimeOf(a.At)})
 		}
 	}
 	slices.SortStableFunc(v.Spans, func(a, b timelineSpan) int { return cmp.Compare(a.Start, b.Start) })

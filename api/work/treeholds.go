@@ -113,12 +113,19 @@ type treeState struct {
 func TreeHoldRoutes() []api.Route {
 	const tag, issue = "issues", "/api/issues/{id}"
 	return []api.Route{
-		{Method: "GET", Path: issue + "/tree-control/state", Tag: tag, Summary: "Tell whether an issue's tree is held", Out: treeState{}, Handle: readTreeState},
-		{Method: "POST", Path: issue + "/tree-control/preview", Tag: tag, Summary: "Tell what a hold on an issue's tree would do", In: previewBody{}, Out: treePreview{}, Handle: previewHold},
-		{Method: "GET", Path: issue + "/tree-holds", Tag: tag, Summary: "List the holds on an issue's tree, newest first", Out: []care.TreeHold{}, Handle: listHolds},
-		{Method: "POST", Path: issue + "/tree-holds", Tag: tag, Summary: "Pause, resume, cancel or restore an issue and all below it", Who: api.Board, In: holdBody{}, Out: heldTree{}, Handle: holdTree},
-		{Method: "GET", Path: issue + "/tree-holds/{holdId}", Tag: tag, Summary: "Read a hold on an issue's tree", Out: care.TreeHold{}, Handle: readHold},
-		{Method: "POST", Path: issue + "/tree-holds/{holdId}/release", Tag: tag, Summary: "Release a hold on an issue's tree", Who: api.Board, In: releaseBody{}, Out: care.TreeHold{}, Handle: releaseHold},
+		{Method: "GET", Path: issue + "/tree-control/state", Tag: tag, Summary: "Tell whether an issue's tree is held",
+			Out: treeState{}, Handle: readTreeState},
+		{Method: "POST", Path: issue + "/tree-control/preview", Tag: tag,
+			Summary: "Tell what a hold on an issue's tree would do", In: previewBody{}, Out: treePreview{}, Handle: previewHold},
+		{Method: "GET", Path: issue + "/tree-holds", Tag: tag, Summary: "List the holds on an issue's tree, newest first",
+			Out: []care.TreeHold{}, Handle: listHolds},
+		{Method: "POST", Path: issue + "/tree-holds", Tag: tag,
+			Summary: "Pause, resume, cancel or restore an issue and all below it", Who: api.Board, In: holdBody{},
+			Out: heldTree{}, Handle: holdTree},
+		{Method: "GET", Path: issue + "/tree-holds/{holdId}", Tag: tag, Summary: "Read a hold on an issue's tree",
+			Out: care.TreeHold{}, Handle: readHold},
+		{Method: "POST", Path: issue + "/tree-holds/{holdId}/release", Tag: tag, Summary: "Release a hold on an issue's tree",
+			Who: api.Board, In: releaseBody{}, Out: care.TreeHold{}, Handle: releaseHold},
 	}
 }
 
@@ -140,13 +147,15 @@ func givenObject(name string, b *json.RawMessage) (json.RawMessage, error) {
 	}
 	var o map[string]json.RawMessage
 	if json.Unmarshal(*b, &o) != nil {
-		return nil, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "object", Path: []any{name}, Message: "Invalid input: expected object"})
+		return nil, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "object", Path: []any{name},
+			Message: "Invalid input: expected object"})
 	}
 	return *b, nil
 }
 
 func previewOf(p care.TreePlan, root entity.Issue, mode string, release care.HoldRelease) treePreview {
-	out := treePreview{Company: root.Company, Root: root.ID, Mode: mode, Release: release, ByStatus: map[string]int{}, Issues: []treeIssue{}, Skipped: []treeIssue{},
+	out := treePreview{Company: root.Company, Root: root.ID, Mode: mode, Release: release, ByStatus: map[string]int{},
+		Issues: []treeIssue{}, Skipped: []treeIssue{},
 		Runs: []treeRun{}, Agents: []treeAgent{}, Warnings: []treeWarning{}, Truncated: p.Cut}
 	agents := map[string]*treeAgent{}
 	of := func(id string) *treeAgent {
@@ -157,7 +166,8 @@ func previewOf(p care.TreePlan, root entity.Issue, mode string, release care.Hol
 	}
 	for _, row := range p.Issues {
 		i := row.Issue
-		t := treeIssue{i.ID, i.Identifier, i.Title, i.Status, core.NullText(row.To), core.NullText(i.Parent), row.Depth, core.NullText(i.Assignee),
+		t := treeIssue{i.ID, i.Identifier, i.Title, i.Status, core.NullText(row.To), core.NullText(i.Parent), row.Depth,
+			core.NullText(i.Assignee),
 			core.NullText(i.AssigneeUser), row.Why != "", core.NullText(row.Why)}
 		out.Totals.Issues++
 		out.ByStatus[string(i.Status)]++
@@ -190,13 +200,17 @@ func previewOf(p care.TreePlan, root entity.Issue, mode string, release care.Hol
 		out.Warnings = append(out.Warnings, treeWarning{"no_affected_issues", "No issue of this tree would change."})
 	}
 	if out.Totals.Active > 0 && (mode == "pause" || mode == "cancel") && release.Strategy == "manual" {
-		out.Warnings = append(out.Warnings, treeWarning{"active_runs_present", "Runs that are at work in this tree would be cancelled."})
+		out.Warnings = append(out.Warnings, treeWarning{"active_runs_present",
+			"Runs that are at work in this tree would be cancelled."})
 	}
 	if p.Members > care.MaxTreeMoves {
-		out.Warnings = append(out.Warnings, treeWarning{"too_many_issues", "More issues would move than one hold can; hold the parts of this tree."})
+		out.Warnings = append(out.Warnings, treeWarning{"too_many_issues",
+			"More issues would move than one hold can; hold the parts of this tree."})
 	}
-	out.Truncated = out.Truncated || len(out.Issues) > maxPreviewed || len(out.Skipped) > maxPreviewed || len(out.Runs) > maxPreviewed
-	out.Issues, out.Skipped, out.Runs = out.Issues[:min(len(out.Issues), maxPreviewed)], out.Skipped[:min(len(out.Skipped), maxPreviewed)], out.Runs[:min(len(out.Runs), maxPreviewed)]
+	out.Truncated = out.Truncated || len(out.Issues) > maxPreviewed || len(out.Skipped) > maxPreviewed ||
+		len(out.Runs) > maxPreviewed
+	out.Issues, out.Skipped, out.Runs = out.Issues[:min(len(out.Issues), maxPreviewed)],
+		out.Skipped[:min(len(out.Skipped), maxPreviewed)], out.Runs[:min(len(out.Runs), maxPreviewed)]
 	return out
 }
 
@@ -210,7 +224,8 @@ func readTreeState(rc *api.Request) (api.Response, error) {
 		if !ok {
 			return treeState{}, nil
 		}
-		return treeState{&api.PauseHold{Hold: h.ID, Root: h.Root, Issue: i.ID, IsRoot: h.Root == i.ID, Mode: h.Mode, Reason: h.Reason, Release: h.Release, Since: h.CreatedAt}}, nil
+		return treeState{&api.PauseHold{Hold: h.ID, Root: h.Root, Issue: i.ID, IsRoot: h.Root == i.ID, Mode: h.Mode,
+			Reason: h.Reason, Release: h.Release, Since: h.CreatedAt}}, nil
 	})
 }
 
@@ -291,7 +306,8 @@ func holdTree(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	h, err := api.Do[care.TreeHold](rc, care.KindTreeHold, root.Company, care.HoldTree{ID: api.NewID(), Issue: root.ID, Mode: in.Mode, Reason: in.Reason.Or(""),
+	h, err := api.Do[care.TreeHold](rc, care.KindTreeHold, root.Company, care.HoldTree{ID: api.NewID(), Issue: root.ID,
+		Mode: in.Mode, Reason: in.Reason.Or(""),
 		Strategy: release.Strategy, Note: string(release.Note), Metadata: metadata})
 	out.Hold = shownHold(h)
 	return api.OK(out), err
@@ -310,6 +326,7 @@ func releaseHold(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	h, err := api.Do[care.TreeHold](rc, care.KindTreeRelease, of, care.ReleaseTree{Issue: issue, Hold: strings.ToLower(rc.Path("holdId")), Reason: in.Reason.Or(""), Metadata: metadata})
+	h, err := api.Do[care.TreeHold](rc, care.KindTreeRelease, of, care.ReleaseTree{Issue: issue,
+		Hold: strings.ToLower(rc.Path("holdId")), Reason: in.Reason.Or(""), Metadata: metadata})
 	return api.OK(shownHold(h)), err
 }

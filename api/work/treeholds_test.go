@@ -18,12 +18,15 @@ func TestTreeHoldsThroughTheAPI(t *testing.T) {
 	h.Call("GET", path+"/tree-control/state", "").Want(t, 200, `{"activePauseHold":null}`)
 	for body, says := range map[string]string{
 		`{}`: `"path":["mode"]`, `{"mode":"stop"}`: `"path":["mode"]`, `{"mode":"pause","x":1}`: `Unrecognized key: \"x\"`,
-		`{"mode":"pause","metadata":[]}`: `"path":["metadata"]`, `{"mode":"pause","releasePolicy":{"strategy":"never"}}`: `"path":["releasePolicy","strategy"]`,
+		`{"mode":"pause","metadata":[]}`:                        `"path":["metadata"]`,
+		`{"mode":"pause","releasePolicy":{"strategy":"never"}}`: `"path":["releasePolicy","strategy"]`,
 	} {
 		h.Call("POST", path+"/tree-holds", body).Want(t, 400, says)
 	}
-	h.Call("POST", path+"/tree-control/preview", `{"mode":"cancel"}`).Want(t, 200, `"totals":{"totalIssues":2,"affectedIssues":2`).Want(t, 200, `"nextStatus":"cancelled"`)
-	held := h.Call("POST", path+"/tree-holds", `{"mode":"pause","reason":"wait","metadata":{"a":1}}`).Want(t, 200, `"status":"active"`)
+	h.Call("POST", path+"/tree-control/preview", `{"mode":"cancel"}`).
+		Want(t, 200, `"totals":{"totalIssues":2,"affectedIssues":2`).Want(t, 200, `"nextStatus":"cancelled"`)
+	held := h.Call("POST", path+"/tree-holds", `{"mode":"pause","reason":"wait","metadata":{"a":1}}`).
+		Want(t, 200, `"status":"active"`)
 	id := held.Decode(t).(map[string]any)["hold"].(map[string]any)["id"].(string)
 	h.Call("POST", path+"/tree-holds", `{"mode":"pause"}`).Want(t, 409, `"code":"issue_tree_held"`)
 	h.Call("GET", "/api/issues/"+child+"/tree-control/state", "").Want(t, 200, `"isRoot":false`).Want(t, 200, id)

@@ -17,8 +17,10 @@ type voteBody struct {
 
 func VoteRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/issues/{id}/feedback-votes", Tag: "issues", Summary: "List what people think of what agents wrote", Out: []inbox.Vote{}, Handle: listVotes},
-		{Method: "POST", Path: "/api/issues/{id}/feedback-votes", Tag: "issues", Summary: "Say what one thinks of a comment or a revision", Who: api.Board,
+		{Method: "GET", Path: "/api/issues/{id}/feedback-votes", Tag: "issues",
+			Summary: "List what people think of what agents wrote", Out: []inbox.Vote{}, Handle: listVotes},
+		{Method: "POST", Path: "/api/issues/{id}/feedback-votes", Tag: "issues",
+			Summary: "Say what one thinks of a comment or a revision", Who: api.Board,
 			In: voteBody{}, Out: inbox.Vote{}, Status: 201, Handle: castVote},
 	}
 }
@@ -43,7 +45,8 @@ func castVote(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	v, err := api.Do[inbox.Vote](rc, inbox.KindIssueVote, i.Company, inbox.CastVote{Issue: i.ID, TargetType: in.TargetType, Target: in.Target, Vote: in.Vote,
+	v, err := api.Do[inbox.Vote](rc, inbox.KindIssueVote, i.Company, inbox.CastVote{Issue: i.ID, TargetType: in.TargetType,
+		Target: in.Target, Vote: in.Vote,
 		Reason: in.Reason.Or(""), AllowSharing: in.Sharing.Or(false)})
 	return api.OK(v), err
 }

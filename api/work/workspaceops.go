@@ -13,7 +13,8 @@ import (
 )
 
 // logQuery are the query parameters that select a part of a log.
-var logQuery = []api.Param{{Name: "offset", Type: "integer", Doc: "bytes to skip"}, {Name: "limitBytes", Type: "integer", Doc: "at most so many bytes"}}
+var logQuery = []api.Param{{Name: "offset", Type: "integer", Doc: "bytes to skip"},
+	{Name: "limitBytes", Type: "integer", Doc: "at most so many bytes"}}
 
 // An operationLogPage is a part of the log of a workspace operation.
 type operationLogPage struct {
@@ -31,7 +32,8 @@ type logPage struct {
 
 // readNodeLog reads the part of a log that the request asks for. what names the log in
 // errors, such as "Run log". With live, a log that does not exist yet is empty.
-func readNodeLog(s *api.Server, rc *api.Request, what string, on, store, ref core.NullText, live bool) (page logPage, err error) {
+func readNodeLog(s *api.Server, rc *api.Request, what string, on, store, ref core.NullText, live bool) (page logPage,
+	err error) {
 	if ref == "" || on == "" || s.Cfg.NodeLog == nil {
 		return page, api.NotFound(what + " not found")
 	}
@@ -91,6 +93,7 @@ func readOperationLog(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	page, err := readNodeLog(s, rc, "Workspace operation log", o.Node, o.LogStore, o.LogRef, o.Status == place.OperationRunning)
+	page, err := readNodeLog(s, rc, "Workspace operation log", o.Node, o.LogStore, o.LogRef,
+		o.Status == place.OperationRunning)
 	return api.OK(operationLogPage{o.ID, page}), err
 }

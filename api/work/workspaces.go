@@ -78,7 +78,8 @@ func showLifecycle(l place.Lifecycle, environment string) workspaceConfig {
 		}
 		return &b
 	}
-	return workspaceConfig{Environment: environment, Provision: text(l.Provision), RuntimeProvision: text(l.RuntimeProvision), Teardown: text(l.Teardown),
+	return workspaceConfig{Environment: environment, Provision: text(l.Provision),
+		RuntimeProvision: text(l.RuntimeProvision), Teardown: text(l.Teardown),
 		Cleanup: text(l.Cleanup), Runtime: object(l.Runtime), Desired: text(l.Desired), States: object(l.States)}
 }
 
@@ -92,7 +93,8 @@ func pointerTo(s core.NullText) *string {
 func showWorkspace(tx *ledger.Tx, w place.ExecutionWorkspace) executionWorkspaceRow {
 	env := entity.LocalEnvironment
 	l := place.LifecycleOf(tx, w)
-	row := executionWorkspaceRow{ExecutionWorkspace: w, Delivery: "unknown", Provider: "local_fs", Config: showLifecycle(l, env.ID), Services: place.ServicesOf(tx, w.Company, w.ID)}
+	row := executionWorkspaceRow{ExecutionWorkspace: w, Delivery: "unknown", Provider: "local_fs",
+		Config: showLifecycle(l, env.ID), Services: place.ServicesOf(tx, w.Company, w.ID)}
 	var worktree *string
 	isolated := w.Mode == entity.IsolatedWorkspace
 	if isolated {
@@ -104,15 +106,22 @@ func showWorkspace(tx *ledger.Tx, w place.ExecutionWorkspace) executionWorkspace
 			lease = l.ID
 		}
 	}
-	url, ref, branch, project, of := pointerTo(w.RepoURL), pointerTo(w.BaseRef), pointerTo(w.Branch), core.NullText(w.Project), w.ProjectWorkspace
-	local := api.FolderNote{Path: new(string(w.Cwd)), Source: w.Strategy, RepoRef: ref, RepoURL: url, Strategy: w.Strategy, Project: project, Branch: branch, Worktree: worktree, Workspace: of}
-	source := api.FolderNote{Kind: w.Strategy, LocalPath: new(string(w.Cwd)), RepoRef: ref, RepoURL: url, Strategy: w.Strategy, Project: project, Branch: branch, Worktree: worktree, Workspace: of}
-	row.Metadata = workspaceMetadata{Config: row.Config, Source: w.Strategy, ByRuntime: isolated, Fingerprint: fingerprintOf(w, l), Own: api.RawJSON(w.Metadata),
-		Realization: api.RealizationNote{Mode: "copy", Local: local, Lease: lease, Summary: "Runs work in " + string(w.Cwd) + " on their node.", Version: 1, Provider: env.Driver,
-			Rebuild: api.RebuildNote{Mode: string(w.Mode), RepoRef: ref, RepoURL: url, LocalPath: string(w.Cwd), ExecutionWorkspace: core.NullText(w.ID),
-				Metadata: api.RebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
+	url, ref, branch, project, of := pointerTo(w.RepoURL), pointerTo(w.BaseRef), pointerTo(w.Branch),
+		core.NullText(w.Project), w.ProjectWorkspace
+	local := api.FolderNote{Path: new(string(w.Cwd)), Source: w.Strategy, RepoRef: ref, RepoURL: url, Strategy: w.Strategy,
+		Project: project, Branch: branch, Worktree: worktree, Workspace: of}
+	source := api.FolderNote{Kind: w.Strategy, LocalPath: new(string(w.Cwd)), RepoRef: ref, RepoURL: url,
+		Strategy: w.Strategy, Project: project, Branch: branch, Worktree: worktree, Workspace: of}
+	row.Metadata = workspaceMetadata{Config: row.Config, Source: w.Strategy, ByRuntime: isolated,
+		Fingerprint: fingerprintOf(w, l), Own: api.RawJSON(w.Metadata),
+		Realization: api.RealizationNote{Mode: "copy", Local: local, Lease: lease, Summary: "Runs work in " + string(w.Cwd) +
+			" on their node.", Version: 1, Provider: env.Driver,
+			Rebuild: api.RebuildNote{Mode: string(w.Mode), RepoRef: ref, RepoURL: url, LocalPath: string(w.Cwd),
+				ExecutionWorkspace: core.NullText(w.ID),
+				Metadata:           api.RebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
 			Additional: []struct{}{}, Aliases: []struct{}{}, Outbound: []struct{}{}, Environment: env.ID, Root: string(w.Cwd)},
-		Request: realizeRequest{Source: source, Issue: w.SourceIssue, Version: 1, Company: w.Company, Adapter: w.Adapter, Environment: env.ID, Mode: w.Mode,
+		Request: realizeRequest{Source: source, Issue: w.SourceIssue, Version: 1, Company: w.Company, Adapter: w.Adapter,
+			Environment: env.ID, Mode: w.Mode,
 			Run: w.Run, More: []struct{}{}, Workspace: w.ID}}
 	return row
 }
@@ -129,9 +138,12 @@ func currentWorkspace(tx *ledger.Tx, i entity.Issue) *executionWorkspaceRow {
 // fingerprintOf returns what a workspace was created from, by category.
 func fingerprintOf(w place.ExecutionWorkspace, l place.Lifecycle) configFingerprint {
 	f := configFingerprint{Version: 1, At: w.UpdatedAt, Prints: map[string]string{},
-		Categories: []string{"mode", "projectWorkspace", "strategy", "repo", "lifecycleCommands", "runtimeServices", "environment", "realization"}}
-	values := []string{string(w.Mode), string(w.ProjectWorkspace), w.Strategy, string(w.RepoURL) + "\x00" + string(w.BaseRef),
-		strings.Join([]string{l.Provision, l.RuntimeProvision, l.Cleanup, l.Teardown}, "\x00"), string(l.Runtime), entity.LocalEnvironment.ID, string(w.Branch)}
+		Categories: []string{"mode", "projectWorkspace", "strategy", "repo", "lifecycleCommands", "runtimeServices",
+			"environment", "realization"}}
+	values := []string{string(w.Mode), string(w.ProjectWorkspace), w.Strategy, string(w.RepoURL) + "\x00" +
+		string(w.BaseRef),
+		strings.Join([]string{l.Provision, l.RuntimeProvision, l.Cleanup, l.Teardown}, "\x00"), string(l.Runtime),
+		entity.LocalEnvironment.ID, string(w.Branch)}
 	hash := func(parts ...string) string {
 		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 		return "v1:sha256:" + hex.EncodeToString(sum[:])
@@ -178,7 +190,8 @@ func (p patchLifecycle) config() *place.WorkspaceConfig {
 		}
 		return o.Value
 	}
-	return &place.WorkspaceConfig{Provision: text(p.Provision), RuntimeProvision: text(p.RuntimeProvision), Teardown: text(p.Teardown), Cleanup: text(p.Cleanup),
+	return &place.WorkspaceConfig{Provision: text(p.Provision), RuntimeProvision: text(p.RuntimeProvision),
+		Teardown: text(p.Teardown), Cleanup: text(p.Cleanup),
 		Runtime: object(p.Runtime), Desired: text(p.Desired), States: object(p.States), Environment: text(p.Environment)}
 }
 
@@ -193,18 +206,26 @@ type closeReadiness struct {
 func WorkspaceRoutes() []api.Route {
 	const tag, one = "execution-workspaces", "/api/execution-workspaces/{id}"
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/execution-workspaces", Tag: tag, Summary: "List execution workspaces, the newest first", Out: []executionWorkspaceRow{},
-			Query:  []api.Param{{Name: "projectId"}, {Name: "issueId"}, {Name: "status", Doc: "only these, comma separated"}, {Name: "limit", Type: "integer"}},
+		{Method: "GET", Path: "/api/companies/{companyId}/execution-workspaces", Tag: tag,
+			Summary: "List execution workspaces, the newest first", Out: []executionWorkspaceRow{},
+			Query: []api.Param{{Name: "projectId"}, {Name: "issueId"}, {Name: "status", Doc: "only these, comma separated"},
+				{Name: "limit", Type: "integer"}},
 			Handle: listExecutionWorkspaces},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read an execution workspace", Out: executionWorkspaceRow{}, Handle: readExecutionWorkspace},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an execution workspace, or close it", In: patchWorkspace{}, Out: executionWorkspaceRow{}, Handle: updateExecutionWorkspace},
-		{Method: "GET", Path: one + "/close-readiness", Tag: tag, Summary: "Tell whether an execution workspace can be closed", Out: closeReadiness{}, Handle: workspaceReadiness},
-		{Method: "GET", Path: one + "/workspace-operations", Tag: tag, Summary: "List the commands that nodes carried out in an execution workspace, the newest first",
-			Out: []place.WorkspaceOperation{}, Handle: listWorkspaceOperations},
-		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/workspace-operations", Tag: "runs", Summary: "List the commands that prepared the workspace of a run",
-			Out: []place.WorkspaceOperation{}, Handle: listRunOperations},
-		{Method: "GET", Path: "/api/workspace-operations/{operationId}/log", Tag: "runs", Summary: "Read the log of a workspace operation, also while it grows",
-			Query: logQuery, Out: operationLogPage{}, Handle: readOperationLog},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read an execution workspace", Out: executionWorkspaceRow{},
+			Handle: readExecutionWorkspace},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an execution workspace, or close it", In: patchWorkspace{},
+			Out: executionWorkspaceRow{}, Handle: updateExecutionWorkspace},
+		{Method: "GET", Path: one + "/close-readiness", Tag: tag,
+			Summary: "Tell whether an execution workspace can be closed", Out: closeReadiness{}, Handle: workspaceReadiness},
+		{Method: "GET", Path: one + "/workspace-operations", Tag: tag,
+			Summary: "List the commands that nodes carried out in an execution workspace, the newest first",
+			Out:     []place.WorkspaceOperation{}, Handle: listWorkspaceOperations},
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/workspace-operations", Tag: "runs",
+			Summary: "List the commands that prepared the workspace of a run",
+			Out:     []place.WorkspaceOperation{}, Handle: listRunOperations},
+		{Method: "GET", Path: "/api/workspace-operations/{operationId}/log", Tag: "runs",
+			Summary: "Read the log of a workspace operation, also while it grows",
+			Query:   logQuery, Out: operationLogPage{}, Handle: readOperationLog},
 	}
 }
 

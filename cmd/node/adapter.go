@@ -38,7 +38,8 @@ type adapterTestRow struct {
 }
 
 func adapterCommand(c *cli.CLI) *cobra.Command {
-	return cli.Group("adapter", "Adapters: how agents are run, and what a node needs for them", adapterShow(c), adapterTest(c))
+	return cli.Group("adapter", "Adapters: how agents are run, and what a node needs for them", adapterShow(c),
+		adapterTest(c))
 }
 
 func adapterShow(c *cli.CLI) *cobra.Command {
@@ -100,17 +101,18 @@ func adapterTest(c *cli.CLI) *cobra.Command {
 				body["adapterConfig"] = json.RawMessage(config)
 			}
 			var row adapterTestRow
-			err = c.Send(cmd, "POST", "/api/companies/"+company+"/adapters/"+url.PathEscape(args[0])+"/test-environment", body, &row, func(w io.Writer) {
-				for _, n := range row.Nodes {
-					fmt.Fprintf(w, "%s: %s\n", n.Name, n.Status)
-					for _, k := range n.Checks {
-						fmt.Fprintf(w, "  %-5s %s\n", k.Level, k.Message)
-						if k.Level != "info" && k.Hint != "" {
-							fmt.Fprintf(w, "        %s\n", k.Hint)
+			err = c.Send(cmd, "POST", "/api/companies/"+company+"/adapters/"+url.PathEscape(args[0])+"/test-environment", body,
+				&row, func(w io.Writer) {
+					for _, n := range row.Nodes {
+						fmt.Fprintf(w, "%s: %s\n", n.Name, n.Status)
+						for _, k := range n.Checks {
+							fmt.Fprintf(w, "  %-5s %s\n", k.Level, k.Message)
+							if k.Level != "info" && k.Hint != "" {
+								fmt.Fprintf(w, "        %s\n", k.Hint)
+							}
 						}
 					}
-				}
-			})
+				})
 			if err == nil && row.Status == "fail" {
 				err = fmt.Errorf("no node has what %s needs", row.Type)
 			}

@@ -46,7 +46,8 @@ Whoever has the key can join: keep it as you keep a password.`,
 	}
 	var note string
 	add := &cobra.Command{
-		Use: "add [@FILE]", Short: "Add an owner key to the mesh: the one in FILE, or a new one, which is shown once", Args: cobra.MaximumNArgs(1),
+		Use: "add [@FILE]", Short: "Add an owner key to the mesh: the one in FILE, or a new one, which is shown once",
+		Args: cobra.MaximumNArgs(1),
 		Long: "Tell the mesh of an owner key. It is listed among the join tokens and revoked as these are.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]any{"note": note}

@@ -45,7 +45,8 @@ func agentCommand(c *cli.CLI) *cobra.Command {
 		},
 	}
 	who.add(create.Flags())
-	return cli.Group("agent", "Hire, configure, wake, pause and list agents", create, hireCommand(c), mayCommand(c), instructionsCommand(c))
+	return cli.Group("agent", "Hire, configure, wake, pause and list agents", create, hireCommand(c), mayCommand(c),
+		instructionsCommand(c))
 }
 
 // mayCommand shows or changes an agent's permissions; those that are not given stay
@@ -141,7 +142,8 @@ func (a *newAgent) body(c *cli.CLI, cmd *cobra.Command, name string) (company st
 	if err != nil {
 		return "", nil, err
 	}
-	body = map[string]any{"name": name, "role": a.role, "adapterType": a.how.adapter, "adapterConfig": config, "budgetMonthlyCents": a.budget}
+	body = map[string]any{"name": name, "role": a.role, "adapterType": a.how.adapter, "adapterConfig": config,
+		"budgetMonthlyCents": a.budget}
 	if a.title != "" {
 		body["title"] = a.title
 	}
@@ -208,7 +210,8 @@ var agentVerbs = []cli.Verb{
 	{Use: "list", Short: "List the agents of a company", Path: "/api/companies/{company}/agents",
 		Columns: "NAME=name ROLE=role STATUS=status ADAPTER=adapterType REPORTS-TO=agent:reportsTo " +
 			"SPENT=spentMonthlyCents BUDGET=budgetMonthlyCents ID=id",
-		Fields: []cli.Field{{Name: "terminated", Member: "includeTerminated", Kind: "bool", About: "also those that were terminated"}}},
+		Fields: []cli.Field{{Name: "terminated", Member: "includeTerminated", Kind: "bool",
+			About: "also those that were terminated"}}},
 	{Use: "key AGENT NAME", Short: "Create an API key, shown once", Method: "POST",
 		Path: "/api/agents/{agent:1}/keys", Says: "{token}", Fields: []cli.Field{{Place: 2, Member: "name"}}},
 	{Use: "invoke AGENT", Short: "Start a heartbeat run now", Method: "POST",

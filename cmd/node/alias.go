@@ -15,7 +15,8 @@ var singular = []string{"audit", "feedback", "inbox"}
 func alsoCalled(root *cobra.Command) {
 	for _, noun := range root.Commands() {
 		name := plural(noun.Name())
-		if found, _, _ := root.Find([]string{name}); found == root && child(noun, "list") != nil && !slices.Contains(singular, noun.Name()) {
+		if found, _, _ := root.Find([]string{name}); found == root && child(noun, "list") != nil && !slices.Contains(singular,
+			noun.Name()) {
 			noun.Aliases = append(noun.Aliases, name)
 		}
 	}
@@ -51,11 +52,13 @@ func plural(noun string) string {
 // issues --status todo. A plural with a command means the noun.
 func spelledOut(root *cobra.Command, args []string) []string {
 	cmd, _, err := root.Find(args)
-	if err != nil || cmd.Parent() != root || child(cmd, "list") == nil || slices.Contains(args, "-h") || slices.Contains(args, "--help") {
+	if err != nil || cmd.Parent() != root || child(cmd, "list") == nil || slices.Contains(args, "-h") ||
+		slices.Contains(args, "--help") {
 		return args
 	}
 	for n, arg := range args {
-		if arg == plural(cmd.Name()) && slices.Contains(cmd.Aliases, arg) && (n+1 == len(args) || strings.HasPrefix(args[n+1], "-")) {
+		if arg == plural(cmd.Name()) && slices.Contains(cmd.Aliases, arg) &&
+			(n+1 == len(args) || strings.HasPrefix(args[n+1], "-")) {
 			return slices.Insert(slices.Clone(args), n+1, "list")
 		}
 	}

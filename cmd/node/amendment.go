@@ -125,7 +125,9 @@ func draftIn(text string) (map[string]any, error) {
 var amendmentLines = cli.Verb{Lines: "id=id title=title status=status base=base version=version height=height signed=signed required=required by=proposedBy digest=digest"}
 
 func proposeCommand(c *cli.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "propose [FILE]", Short: "Propose an amendment: rules to add, supersede or drop, signing keys, the environment of the mesh", Args: cobra.MaximumNArgs(1),
+	cmd := &cobra.Command{Use: "propose [FILE]",
+		Short: "Propose an amendment: rules to add, supersede or drop, signing keys, the environment of the mesh",
+		Args:  cobra.MaximumNArgs(1),
 		Example: "  selvage govern propose rules.json\n" +
 			"  selvage govern propose --rule '{\"id\":\"ACM-1\",\"branch\":\"executive\",\"severity\":\"blocking\",\"on\":[\"issue.delete\"],\"when\":\"rank == \\\"worker\\\"\",\"reason\":\"{act} is for managers\"}'"}
 	draftFlags(cmd)
@@ -140,7 +142,9 @@ func proposeCommand(c *cli.CLI) *cobra.Command {
 }
 
 func reviewCommand(c *cli.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "review [ID|FILE]", Short: "Show what an amendment would have decided of the last acts, without changing anything", Args: cobra.MaximumNArgs(1),
+	cmd := &cobra.Command{Use: "review [ID|FILE]",
+		Short:   "Show what an amendment would have decided of the last acts, without changing anything",
+		Args:    cobra.MaximumNArgs(1),
 		Example: "  selvage govern review 3\n  selvage govern review rules.json --last 12000"}
 	draftFlags(cmd)
 	cmd.Flags().Int64("last", 12_000, "acts to look at, at most 20000")
@@ -166,7 +170,8 @@ func reviewCommand(c *cli.CLI) *cobra.Command {
 		return c.Send(cmd, "POST", "/api/v1/govern/review", in, &a, func(w io.Writer) {
 			fmt.Fprintln(w, cli.Visible(a.Summary))
 			for _, x := range a.Examples {
-				fmt.Fprintln(w, cli.Visible(fmt.Sprintf("#%s %s: %s → %s, %s %s", x.ID, x.Action, x.Was, x.WouldBe, x.Rule, x.Reason)))
+				fmt.Fprintln(w, cli.Visible(fmt.Sprintf("#%s %s: %s → %s, %s %s", x.ID, x.Action, x.Was, x.WouldBe,
+					x.Rule, x.Reason)))
 			}
 		})
 	}
@@ -179,7 +184,9 @@ func isNumber(s string) bool {
 }
 
 func signCommand(c *cli.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "sign ID", Short: "Sign an amendment with a signing key of the board, or as an administrator while it has none", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "sign ID",
+		Short:   "Sign an amendment with a signing key of the board, or as an administrator while it has none",
+		Args:    cobra.ExactArgs(1),
 		Example: "  selvage govern sign 3\n  selvage govern sign 3 --key board.key"}
 	cmd.Flags().String("key", "", "file with a signing key, made by selvage govern key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -222,7 +229,8 @@ func readKey(cmd *cobra.Command, file string) (ed25519.PrivateKey, error) {
 }
 
 func signingKeyCommand(c *cli.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "key FILE", Short: "Make a signing key in a new file, or show the public part of one that is there", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "key FILE",
+		Short: "Make a signing key in a new file, or show the public part of one that is there", Args: cobra.ExactArgs(1),
 		Example: "  selvage govern key board.key"}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		seed := make([]byte, ed25519.SeedSize)
@@ -259,7 +267,9 @@ func signingKeyCommand(c *cli.CLI) *cobra.Command {
 var errDiffers = errors.New("replay: at least one decision differs")
 
 func replayCommand(c *cli.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "replay [ID]", Short: "Decide again what was decided, and compare bit for bit; without ID all decisions", Args: cobra.MaximumNArgs(1),
+	cmd := &cobra.Command{Use: "replay [ID]",
+		Short:   "Decide again what was decided, and compare bit for bit; without ID all decisions",
+		Args:    cobra.MaximumNArgs(1),
 		Example: "  selvage govern replay\n  selvage govern replay 1042 --version 1"}
 	cmd.Flags().Int64("version", 0, "of the constitution; the one that decided unless given")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -35,12 +35,17 @@ const (
 
 // appVerbs are the rows of selvage app.
 var appVerbs = []cli.Verb{
-	{Use: "ls", Also: []string{"list"}, Short: "List the installed apps of a company", Path: "/api/companies/{company}/apps",
+	{Use: "ls", Also: []string{"list"}, Short: "List the installed apps of a company",
+		Path:    "/api/companies/{company}/apps",
 		Columns: "APP=name VERSION=version STATE=state AGENTS=n:agents ABOUT=description", Next: "selvage app show APP"},
-	{Use: "show APP", Short: "Show an app: what belongs to it, what it may do", Path: "/api/companies/{company}/apps/{app:1}"},
-	{Use: "start APP", Short: "Start an app: its agents and routines work", Method: "POST", Path: "/api/companies/{company}/apps/{app:1}/start", Says: "{name} {version} is {state}"},
-	{Use: "stop APP", Short: "Stop an app: its agents are paused, its routines rest", Method: "POST", Path: "/api/companies/{company}/apps/{app:1}/stop", Says: "{name} {version} is {state}"},
-	{Use: "rollback APP", Short: "Take an app back to the version before its upgrade", Method: "POST", Path: "/api/companies/{company}/apps/{app:1}/rollback", Says: "{name} is {version} again, and {state}"},
+	{Use: "show APP", Short: "Show an app: what belongs to it, what it may do",
+		Path: "/api/companies/{company}/apps/{app:1}"},
+	{Use: "start APP", Short: "Start an app: its agents and routines work", Method: "POST",
+		Path: "/api/companies/{company}/apps/{app:1}/start", Says: "{name} {version} is {state}"},
+	{Use: "stop APP", Short: "Stop an app: its agents are paused, its routines rest", Method: "POST",
+		Path: "/api/companies/{company}/apps/{app:1}/stop", Says: "{name} {version} is {state}"},
+	{Use: "rollback APP", Short: "Take an app back to the version before its upgrade", Method: "POST",
+		Path: "/api/companies/{company}/apps/{app:1}/rollback", Says: "{name} is {version} again, and {state}"},
 }
 
 // appCommand packs, installs and changes apps.
@@ -146,7 +151,8 @@ type packed struct {
 }
 
 func (c packed) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s %s, %d bytes, sha256 %s, signed with key %.16s\n", c.File, c.Name, c.Version, c.Bytes, c.Digest, c.Signer)
+	fmt.Fprintf(w, "%s: %s %s, %d bytes, sha256 %s, signed with key %.16s\n", c.File, c.Name, c.Version, c.Bytes,
+		c.Digest, c.Signer)
 }
 
 func appPack(c *cli.CLI) *cobra.Command {
@@ -174,7 +180,8 @@ func appPack(c *cli.CLI) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "the file to write (default: NAME-VERSION.selvage-app)")
-	cmd.Flags().StringVar(&key, "key", "", "file with the key that signs (default: $SELVAGE_APP_KEY, else the user's own, made at the first use)")
+	cmd.Flags().StringVar(&key, "key", "",
+		"file with the key that signs (default: $SELVAGE_APP_KEY, else the user's own, made at the first use)")
 	return cmd
 }
 
@@ -214,13 +221,15 @@ func appSign(c *cli.CLI) *cobra.Command {
 			return c.Print(cmd, out, out.print)
 		},
 	}
-	cmd.Flags().StringVar(&key, "key", "", "file with the key that signs (default: $SELVAGE_APP_KEY, else the user's own, made at the first use)")
+	cmd.Flags().StringVar(&key, "key", "",
+		"file with the key that signs (default: $SELVAGE_APP_KEY, else the user's own, made at the first use)")
 	return cmd
 }
 
 // isGit reports whether an address is that of a Git repository.
 func isGit(at string) bool {
-	return strings.HasPrefix(at, "git+") || strings.HasPrefix(at, "git@") || strings.HasPrefix(at, "ssh://") || strings.HasSuffix(at, ".git")
+	return strings.HasPrefix(at, "git+") || strings.HasPrefix(at, "git@") || strings.HasPrefix(at, "ssh://") ||
+		strings.HasSuffix(at, ".git")
 }
 
 // fetched returns a local file or folder for a source: a path, an archive on the web, or a Git repository. done removes
@@ -244,7 +253,8 @@ func fetched(cmd *cobra.Command, at string) (path string, done func(), err error
 		if strings.HasPrefix(from, "-") {
 			return "", done, cli.Misuse(errors.New("the address of a repository does not begin with -"))
 		}
-		git := exec.CommandContext(cmd.Context(), "git", "clone", "--quiet", "--depth", "1", "--", from, filepath.Join(dir, "repository"))
+		git := exec.CommandContext(cmd.Context(), "git", "clone", "--quiet", "--depth", "1", "--", from,
+			filepath.Join(dir, "repository"))
 		git.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0")
 		git.Stderr = cmd.ErrOrStderr()
 		if err := git.Run(); err != nil {
@@ -362,7 +372,8 @@ func listedFolder(path string) listed {
 
 func appCatalogue(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
-		Use: "catalogue DIR|URL", Short: "List the apps of a catalogue: a folder or a Git repository", Args: cobra.ExactArgs(1),
+		Use: "catalogue DIR|URL", Short: "List the apps of a catalogue: a folder or a Git repository",
+		Args:    cobra.ExactArgs(1),
 		Example: "  selvage app catalogue examples/apps",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, done, err := fetched(cmd, args[0])
@@ -414,7 +425,8 @@ func archive(cmd *cobra.Command, source, name, key string) ([]byte, error) {
 			for _, l := range all {
 				names = append(names, l.Name)
 			}
-			return nil, cli.Misuse(fmt.Errorf("%s is a catalogue: choose with --app one of %s", source, strings.Join(slices.Compact(names), ", ")))
+			return nil, cli.Misuse(fmt.Errorf("%s is a catalogue: choose with --app one of %s", source,
+				strings.Join(slices.Compact(names), ", ")))
 		}
 		path = all[i].Path
 		if info, err = os.Stat(path); err != nil {
@@ -449,7 +461,8 @@ func previewApp(c *cli.CLI, cmd *cobra.Command, at string, b []byte) (previewed,
 	for _, l := range []struct {
 		what string
 		list []string
-	}{{"agents", p.Agents}, {"skills", p.Skills}, {"routines", p.Routines}, {"asks for", p.Capabilities}, {"problems", p.Problems}} {
+	}{{"agents", p.Agents}, {"skills", p.Skills}, {"routines", p.Routines}, {"asks for", p.Capabilities},
+		{"problems", p.Problems}} {
 		if len(l.list) > 0 {
 			fmt.Fprintf(w, "  %-9s %s\n", l.what, cli.Visible(strings.Join(l.list, ", ")))
 		}
@@ -492,13 +505,15 @@ type offered struct {
 
 func (o *offered) flags(cmd *cobra.Command, set string) {
 	cmd.Flags().StringVar(&o.name, "app", "", "which app of a catalogue")
-	cmd.Flags().StringVar(&o.key, "key", "", "file with the key that signs a folder (default: $SELVAGE_APP_KEY, else the user's own)")
+	cmd.Flags().StringVar(&o.key, "key", "",
+		"file with the key that signs a folder (default: $SELVAGE_APP_KEY, else the user's own)")
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, set)
 }
 
 // shown packs the app of a source, shows what it asks for, and has that confirmed. It returns
 // the address of the company's apps, what the node says of the app, and the body of a request.
-func (o *offered) shown(c *cli.CLI, cmd *cobra.Command, source string) (at string, p previewed, body map[string]any, err error) {
+func (o *offered) shown(c *cli.CLI, cmd *cobra.Command, source string) (at string, p previewed, body map[string]any,
+	err error) {
 	given, err := settings(o.set)
 	if err != nil {
 		return "", p, nil, err
@@ -518,7 +533,8 @@ func appInstall(c *cli.CLI) *cobra.Command {
 	var o offered
 	var stopped bool
 	cmd := &cobra.Command{
-		Use: "install DIR|URL", Short: "Install an app: a folder, an archive, or one of a catalogue", Args: cobra.ExactArgs(1),
+		Use: "install DIR|URL", Short: "Install an app: a folder, an archive, or one of a catalogue",
+		Args:    cobra.ExactArgs(1),
 		Example: "  selvage app install examples/apps/web-monitor --yes --set urls=https://example.com\n  selvage app install https://example.com/apps.git --app web-monitor",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, _, body, err := o.shown(c, cmd, args[0])
@@ -578,7 +594,8 @@ func appUpgrade(c *cli.CLI) *cobra.Command {
 
 func appRemove(c *cli.CLI) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "remove APP", Short: "Remove an app: its agents end, its routines and skills are deleted", Args: cobra.ExactArgs(1),
+		Use: "remove APP", Short: "Remove an app: its agents end, its routines and skills are deleted",
+		Args:    cobra.ExactArgs(1),
 		Example: "  selvage app remove web-monitor --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := c.Filled(cmd, "/api/companies/{company}/apps/{app:1}", args)

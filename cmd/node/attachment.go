@@ -58,7 +58,8 @@ func attachCommand(c *cli.CLI) *cobra.Command {
 				return err
 			}
 			var raw json.RawMessage
-			if err := up.Upload(cmd.Context(), "/api/companies/"+issue.Company+"/issues/"+issue.ID+"/attachments", filepath.Base(args[1]), f, nil, &raw); err != nil {
+			if err := up.Upload(cmd.Context(), "/api/companies/"+issue.Company+"/issues/"+issue.ID+"/attachments",
+				filepath.Base(args[1]), f, nil, &raw); err != nil {
 				return err
 			}
 			var row attachmentRow
@@ -66,7 +67,8 @@ func attachCommand(c *cli.CLI) *cobra.Command {
 				return err
 			}
 			return c.Print(cmd, raw, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s, %d bytes, on %d of %d nodes\n", row.ID, row.name(), row.Size, row.Copies.Synced, row.Copies.Wanted)
+				fmt.Fprintf(w, "%s %s, %d bytes, on %d of %d nodes\n", row.ID, row.name(), row.Size, row.Copies.Synced,
+					row.Copies.Wanted)
 			})
 		},
 	}
@@ -101,7 +103,8 @@ func downloadCommand(c *cli.CLI) *cobra.Command {
 			return download(c, cmd, found[0], to)
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", `file to write, "-" for standard output (default: the attachment's name, in this directory)`)
+	cmd.Flags().StringVar(&to, "to", "",
+		`file to write, "-" for standard output (default: the attachment's name, in this directory)`)
 	return cmd
 }
 

@@ -35,7 +35,9 @@ type whoRow struct {
 }
 
 func authCommand(c *cli.CLI) *cobra.Command {
-	return cli.Group("auth", "Sign in and out, and how people prove who they are", loginCommand(c), logoutCommand(c), whoamiCommand(c), signupCommand(c), claimCommand(c), passwordCommand(c), authModeCommand(c), approveCommand(c), signUpsCommand(c))
+	return cli.Group("auth", "Sign in and out, and how people prove who they are", loginCommand(c), logoutCommand(c),
+		whoamiCommand(c), signupCommand(c), claimCommand(c), passwordCommand(c), authModeCommand(c), approveCommand(c),
+		signUpsCommand(c))
 }
 
 func loginCommand(c *cli.CLI) *cobra.Command {
@@ -88,7 +90,8 @@ and sign in as login does.`,
 		},
 	}
 	signup.Flags().StringVar(&name, "name", "", "what you are called (default: what stands before the @)")
-	signup.Flags().StringVar(&inviteFile, "invite-file", "", "file that holds the token of an invite, where signing up takes one")
+	signup.Flags().StringVar(&inviteFile, "invite-file", "",
+		"file that holds the token of an invite, where signing up takes one")
 	return signup
 }
 
@@ -205,7 +208,8 @@ two lines of standard input. Sign-ins elsewhere end; keys stay (selvage key boar
 				return c.NoAnswer(err)
 			}
 			with := cl.With("", in.Session)
-			if err := with.Post(cmd.Context(), "/api/auth/change-password", map[string]any{"currentPassword": old, "newPassword": next}, nil); err != nil {
+			if err := with.Post(cmd.Context(), "/api/auth/change-password", map[string]any{"currentPassword": old,
+				"newPassword": next}, nil); err != nil {
 				return errors.Join(err, with.SignOut(cmd.Context()))
 			}
 			if err := with.SignOut(cmd.Context()); err != nil {

@@ -36,13 +36,15 @@ func (p policyRow) cells() []string {
 	if p.HardStop {
 		stop += ", then stops"
 	}
-	return []string{p.ScopeType, cli.Dash(p.ScopeName), p.WindowKind, cli.Cents(p.Observed), cli.Cents(p.Held), limit, status, stop}
+	return []string{p.ScopeType, cli.Dash(p.ScopeName), p.WindowKind, cli.Cents(p.Observed), cli.Cents(p.Held), limit,
+		status, stop}
 }
 
 const policyHeader = "SCOPE NAME WINDOW SPENT HELD LIMIT STATUS RULE"
 
 func budgetCommand(c *cli.CLI) *cobra.Command {
-	return cli.Group("budget", "Set limits on spending, and resolve what they stopped", budgetSet(c), budgetList(c), budgetResolve(c), budgetHeld(c))
+	return cli.Group("budget", "Set limits on spending, and resolve what they stopped", budgetSet(c), budgetList(c),
+		budgetResolve(c), budgetHeld(c))
 }
 
 func budgetSet(c *cli.CLI) *cobra.Command {
@@ -101,7 +103,8 @@ calendar month, of a project its lifetime.`,
 	f := cmd.Flags()
 	f.StringVar(&agent, "agent", "", "ID or name of the agent that it is for, instead of the company")
 	f.StringVar(&project, "project", "", "ID or name of the project that it is for")
-	f.StringVar(&window, "window", "", "calendar_month_utc, calendar_week_utc, calendar_day_utc, rolling_24h, rolling_7d, rolling_30d or lifetime")
+	f.StringVar(&window, "window", "",
+		"calendar_month_utc, calendar_week_utc, calendar_day_utc, rolling_24h, rolling_7d, rolling_30d or lifetime")
 	f.Int64Var(&warn, "warn", 80, "percent at which a warning is given, 1 to 99")
 	f.BoolVar(&soft, "soft", false, "warn only, do not stop")
 	return cmd
@@ -192,7 +195,8 @@ func (r heldRow) cells(w io.Writer) []string {
 	case r.Lost:
 		status = "lost"
 	}
-	return []string{r.ID, kind, r.Agent, cli.Dash(r.Node), cli.Cents(r.Spent), cli.Cents(r.Held), status, cli.When(w, r.CreatedAt)}
+	return []string{r.ID, kind, r.Agent, cli.Dash(r.Node), cli.Cents(r.Spent), cli.Cents(r.Held), status,
+		cli.When(w, r.CreatedAt)}
 }
 
 const heldHeader = "ID KIND AGENT NODE SPENT HELD STATUS SINCE"

@@ -41,12 +41,15 @@ func challenge(c *cli.CLI, cmd *cobra.Command) error {
 		Every    int    `json:"suggestedPollIntervalMs"`
 	}
 	nobody := cl.With("", "")
-	err = nobody.Post(cmd.Context(), "/api/cli-auth/challenges", map[string]string{"command": "selvage auth login", "clientName": "selvage on " + host}, &made)
+	err = nobody.Post(cmd.Context(), "/api/cli-auth/challenges", map[string]string{"command": "selvage auth login",
+		"clientName": "selvage on " + host}, &made)
 	if err != nil {
 		return c.NoAnswer(err)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "approve this where you are signed in:\n  %s\nor there: selvage auth approve '%s'\n", made.Approval, made.Approval)
-	poll := "/api/" + strings.TrimPrefix(strings.TrimPrefix(made.Poll, "/api"), "/") + "?token=" + url.QueryEscape(made.Token)
+	fmt.Fprintf(cmd.ErrOrStderr(), "approve this where you are signed in:\n  %s\nor there: selvage auth approve '%s'\n",
+		made.Approval, made.Approval)
+	poll := "/api/" + strings.TrimPrefix(strings.TrimPrefix(made.Poll, "/api"), "/") + "?token=" +
+		url.QueryEscape(made.Token)
 	for {
 		var row challengeRow
 		if err := nobody.Get(cmd.Context(), poll, &row); err != nil {
@@ -121,9 +124,10 @@ which selvage key board list shows.`,
 				Approved bool   `json:"approved"`
 				Status   string `json:"status"`
 			}
-			return c.Send(cmd, "POST", "/api/cli-auth/challenges/"+id+"/approve", map[string]string{"token": token}, &row, func(w io.Writer) {
-				fmt.Fprintln(w, row.Status)
-			})
+			return c.Send(cmd, "POST", "/api/cli-auth/challenges/"+id+"/approve", map[string]string{"token": token}, &row,
+				func(w io.Writer) {
+					fmt.Fprintln(w, row.Status)
+				})
 		},
 	}
 }

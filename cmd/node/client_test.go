@@ -31,7 +31,8 @@ func TestCommandsWaitForALeader(t *testing.T) {
 	if status != 0 || out != "7\n" {
 		t.Fatalf("ended with %d: %s%s", status, out, talk)
 	}
-	if len(seen) != 3 || seen[0] != seen[2] || !strings.HasPrefix(seen[0], "POST /api/issues/ACM-1/comments go-") || !strings.HasSuffix(seen[0], " r-1 Bearer pcp_abc") {
+	if len(seen) != 3 || seen[0] != seen[2] || !strings.HasPrefix(seen[0], "POST /api/issues/ACM-1/comments go-") ||
+		!strings.HasSuffix(seen[0], " r-1 Bearer pcp_abc") {
 		t.Errorf("the node saw %q", seen)
 	}
 }
@@ -44,10 +45,12 @@ func TestNobodyThereIsToldAtOnce(t *testing.T) {
 	t.Setenv("SELVAGE_API_URL", at+"/api")
 	t.Setenv("SELVAGE_CREDENTIALS", t.TempDir()+"/credentials.json")
 	status, _, talk := told(t, "members")
-	if status != cli.ExitFailed || !strings.Contains(talk, "no answer from "+at+": is a node running there? (selvage up, or --api URL)") {
+	if status != cli.ExitFailed || !strings.Contains(talk,
+		"no answer from "+at+": is a node running there? (selvage up, or --api URL)") {
 		t.Errorf("ended with %d: %s", status, talk)
 	}
-	if status, _, talk := told(t, "members", "--api", "http://["); status != cli.ExitMisused || !strings.Contains(talk, "is not the address of a node") {
+	if status, _, talk := told(t, "members", "--api", "http://["); status != cli.ExitMisused || !strings.Contains(talk,
+		"is not the address of a node") {
 		t.Errorf("ended with %d: %s", status, talk)
 	}
 }

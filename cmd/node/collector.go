@@ -101,8 +101,10 @@ const (
 )
 
 var sampleNames = [...]string{
-	sampleCycles: "/gc/cycles/automatic:gc-cycles", sampleScan: "/gc/scan/total:bytes", sampleAllocs: "/gc/heap/allocs:bytes", sampleLive: "/gc/heap/live:bytes",
-	sampleObjects: "/memory/classes/heap/objects:bytes", sampleFree: "/memory/classes/heap/free:bytes", sampleUnused: "/memory/classes/heap/unused:bytes",
+	sampleCycles: "/gc/cycles/automatic:gc-cycles", sampleScan: "/gc/scan/total:bytes",
+	sampleAllocs: "/gc/heap/allocs:bytes", sampleLive: "/gc/heap/live:bytes",
+	sampleObjects: "/memory/classes/heap/objects:bytes", sampleFree: "/memory/classes/heap/free:bytes",
+	sampleUnused: "/memory/classes/heap/unused:bytes",
 }
 
 // A memoryKeeper adjusts the collector to its load, and releases memory when the node is
@@ -126,7 +128,8 @@ type memoryKeeper struct {
 
 // keepMemory runs a memoryKeeper until ctx ends.
 func keepMemory(ctx context.Context, b heapBounds, trim func(), widen func(bool)) {
-	k := &memoryKeeper{heapBounds: b, trim: trim, widen: widen, samples: make([]metrics.Sample, len(sampleNames)), limit: b.least, percent: b.busy}
+	k := &memoryKeeper{heapBounds: b, trim: trim, widen: widen, samples: make([]metrics.Sample, len(sampleNames)),
+		limit: b.least, percent: b.busy}
 	for i, name := range sampleNames {
 		k.samples[i].Name = name
 	}

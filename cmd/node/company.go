@@ -46,9 +46,12 @@ type dashboard struct {
 }
 
 func (d dashboard) print(w io.Writer) {
-	fmt.Fprintf(w, "agents    %d active, %d running, %d paused, %d in error\n", d.Agents.Active, d.Agents.Running, d.Agents.Paused, d.Agents.Error)
-	fmt.Fprintf(w, "tasks     %d open, %d in progress, %d blocked, %d done\n", d.Tasks.Open, d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done)
-	fmt.Fprintf(w, "money     %s of %s this month, %s held\n", cli.Cents(d.Costs.Spend), cli.Cents(d.Costs.Budget), cli.Cents(d.Costs.Held))
+	fmt.Fprintf(w, "agents    %d active, %d running, %d paused, %d in error\n", d.Agents.Active, d.Agents.Running,
+		d.Agents.Paused, d.Agents.Error)
+	fmt.Fprintf(w, "tasks     %d open, %d in progress, %d blocked, %d done\n", d.Tasks.Open, d.Tasks.InProgress,
+		d.Tasks.Blocked, d.Tasks.Done)
+	fmt.Fprintf(w, "money     %s of %s this month, %s held\n", cli.Cents(d.Costs.Spend), cli.Cents(d.Costs.Budget),
+		cli.Cents(d.Costs.Held))
 }
 
 func companyCommand(c *cli.CLI) *cobra.Command {
@@ -63,7 +66,8 @@ func companyCommand(c *cli.CLI) *cobra.Command {
 			return c.Show(cmd, "/api/companies/"+company+"/dashboard", &d, func(w io.Writer) { d.print(w) })
 		},
 	}
-	return cli.Group("company", "Create, show, export and import companies", figures, useCompany(c), statsCommand(c), gatesCommand(c), exportCommand(c), importCommand(c))
+	return cli.Group("company", "Create, show, export and import companies", figures, useCompany(c), statsCommand(c),
+		gatesCommand(c), exportCommand(c), importCommand(c))
 }
 
 // statsCommand shows what companies contain, in figures.

@@ -17,8 +17,11 @@ import (
 
 // typedByHand are the arguments without completion: texts, numbers, and IDs that no list
 // has.
-var typedByHand = []string{"action", "biller", "cents", "command", "cron", "email", "entity", "group", "host", "id", "json", "key=value", "lease", "model", "name", "operation", "product", "question=option[,option][:text]", "service", "text", "title", "to", "trigger", "url",
-	"when", "words", "item=approve|reject|defer[:reason]", "kind", "key", "permission", "user", "method", "path", "revision", "version", "label", "type", "file.wasm", "height", "target", "address", "subject"}
+var typedByHand = []string{"action", "biller", "cents", "command", "cron", "email", "entity", "group", "host", "id",
+	"json", "key=value", "lease", "model", "name", "operation", "product", "question=option[,option][:text]", "service",
+	"text", "title", "to", "trigger", "url",
+	"when", "words", "item=approve|reject|defer[:reason]", "kind", "key", "permission", "user", "method", "path",
+	"revision", "version", "label", "type", "file.wasm", "height", "target", "address", "subject"}
 
 // Every command has usage and an example that works as it stands, and each argument has
 // a completion or is a text.
@@ -50,7 +53,8 @@ func TestCommandsShowExamplesAndComplete(t *testing.T) {
 		}
 		for _, word := range cli.Arguments(cmd.Use) {
 			_, few := cli.Of(cli.Choices, cmd, word)
-			if !few && cli.RowsFor(cmd, word).Path == "" && !cli.IsFile(word) && !strings.Contains(word, "|") && !slices.Contains(typedByHand, word) {
+			if !few && cli.RowsFor(cmd, word).Path == "" && !cli.IsFile(word) && !strings.Contains(word, "|") &&
+				!slices.Contains(typedByHand, word) {
 				t.Errorf("%s: nothing completes %s", cmd.CommandPath(), word)
 			}
 		}
@@ -101,8 +105,10 @@ func TestShellsAreOfferedNames(t *testing.T) {
 		{[]string{"agent", "show", "Bob", ""}, ":4"},
 		{[]string{"issue", "doc", "get", "ACM-1", ""}, "plan :4"},
 		{[]string{"issue", "create", "x", "--assignee", ""}, "Ada\tceo Bob\tengineer :4"},
-		{[]string{"agent", "update", "Bob", "--role", ""}, "ceo cto cmo cfo security engineer designer pm qa devops researcher general :4"},
-		{[]string{"budget", "set", "1", "--window", ""}, "calendar_month_utc calendar_week_utc calendar_day_utc rolling_24h rolling_7d rolling_30d lifetime :4"},
+		{[]string{"agent", "update", "Bob", "--role", ""},
+			"ceo cto cmo cfo security engineer designer pm qa devops researcher general :4"},
+		{[]string{"budget", "set", "1", "--window", ""},
+			"calendar_month_utc calendar_week_utc calendar_day_utc rolling_24h rolling_7d rolling_30d lifetime :4"},
 		{[]string{"issue", "create", "x", "--user", ""}, "ann\tAnn :4"},
 		{[]string{"agent", "create", "x", "--adapter", ""}, "process\tCommand :4"},
 		{[]string{"issue", "create", "x", "--priority", ""}, "critical high medium low :4"},

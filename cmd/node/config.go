@@ -48,7 +48,8 @@ func configure(cmd *cobra.Command, path string) error {
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			f, ok := flags[key]
 			if !ok {
-				errs = append(errs, fmt.Errorf("%s: unknown key %q; there are %s", path, key, strings.Join(slices.Sorted(maps.Keys(flags)), ", ")))
+				errs = append(errs, fmt.Errorf("%s: unknown key %q; there are %s", path, key,
+					strings.Join(slices.Sorted(maps.Keys(flags)), ", ")))
 				continue
 			}
 			if _, err := textsOf(f, values[key]); err != nil {

@@ -16,7 +16,8 @@ func configured(t *testing.T, yaml string, args ...string) (map[string]string, e
 	t.Helper()
 	got := map[string]string{}
 	var path string
-	cmd := &cobra.Command{Use: "up", SilenceErrors: true, SilenceUsage: true, RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "up", SilenceErrors: true, SilenceUsage: true, RunE: func(cmd *cobra.Command,
+		_ []string) error {
 		if err := configure(cmd, path); err != nil {
 			return err
 		}
@@ -52,7 +53,8 @@ func TestFlagsGoBeforeVariablesBeforeTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"dir": "flag", "mesh-name": "variable", "slots": "7", "seed": "[c:1,d:2]", "on": "true"} {
+	for name, want := range map[string]string{"dir": "flag", "mesh-name": "variable", "slots": "7", "seed": "[c:1,d:2]",
+		"on": "true"} {
 		if got[name] != want {
 			t.Errorf("%s is %s, want %s", name, got[name], want)
 		}
@@ -100,7 +102,8 @@ func TestConfigurationSaysAllThatIsWrong(t *testing.T) {
 			t.Errorf("ended with %d and %q, want 2 and %s", status, talk, want)
 		}
 	}
-	status, _, talk = told(t, "up", "--profile", "big", "--mind", "x", "--size", "y", "--log-level", "z", "--dir", t.TempDir())
+	status, _, talk = told(t, "up", "--profile", "big", "--mind", "x", "--size", "y", "--log-level", "z", "--dir",
+		t.TempDir())
 	for _, want := range []string{"profile big", `mind "x"`, `size "y"`, "z"} {
 		if status != cli.ExitMisused || !strings.Contains(talk, want) {
 			t.Errorf("ended with %d and %q, want 2 and %s", status, talk, want)

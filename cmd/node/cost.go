@@ -56,8 +56,9 @@ func costVerb(use, by, columns string) cli.Verb {
 	case "by-code":
 		path = "by-billing-code"
 	}
-	return cli.Verb{Use: use, Short: "Show costs by " + by, Path: "/api/companies/{company}/costs/" + path, Columns: columns,
-		Fields: between}
+	return cli.Verb{Use: use, Short: "Show costs by " + by, Path: "/api/companies/{company}/costs/" + path,
+		Columns: columns,
+		Fields:  between}
 }
 
 func costCommand(c *cli.CLI) *cobra.Command {

@@ -61,7 +61,10 @@ is there now; when somebody else writes meanwhile, theirs stays and this one is 
 				}
 			}
 			var row documentRow
-			return c.Send(cmd, "PUT", path, save, &row, func(w io.Writer) { fmt.Fprintf(w, "%s revision %d\n", row.Key, row.Revision) })
+			return c.Send(cmd, "PUT", path, save, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s revision %d\n", row.Key,
+					row.Revision)
+			})
 		},
 	}
 	put.Flags().StringVar(&title, "title", "", "title of the document")
@@ -75,7 +78,8 @@ const remarkContext = 32
 
 // addRemark returns the command that comments on words of a text: of a document, or of a
 // routine's description.
-func addRemark(c *cli.CLI, use, short string, args int, path func(args []string) string, text func(cmd *cobra.Command, args []string) (documentRow, error)) *cobra.Command {
+func addRemark(c *cli.CLI, use, short string, args int, path func(args []string) string,
+	text func(cmd *cobra.Command, args []string) (documentRow, error)) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			words, says := given[args-2], given[args-1]
@@ -90,12 +94,13 @@ func addRemark(c *cli.CLI, use, short string, args int, path func(args []string)
 			units := func(s string) int { return len(utf16.Encode([]rune(s))) }
 			start, end := units(row.Body[:at]), units(row.Body[:at+len(words)])
 			before, after := []rune(row.Body[:at]), []rune(row.Body[at+len(words):])
-			in := map[string]any{"baseRevisionId": *row.RevisionID, "baseRevisionNumber": row.Revision, "body": says, "selector": map[string]any{
-				"quote": map[string]any{"exact": words,
-					"prefix": string(before[max(0, len(before)-remarkContext):]),
-					"suffix": string(after[:min(remarkContext, len(after))])},
-				"position": map[string]any{"normalizedStart": start, "normalizedEnd": end, "markdownStart": start,
-					"markdownEnd": end}}}
+			in := map[string]any{"baseRevisionId": *row.RevisionID, "baseRevisionNumber": row.Revision, "body": says,
+				"selector": map[string]any{
+					"quote": map[string]any{"exact": words,
+						"prefix": string(before[max(0, len(before)-remarkContext):]),
+						"suffix": string(after[:min(remarkContext, len(after))])},
+					"position": map[string]any{"normalizedStart": start, "normalizedEnd": end, "markdownStart": start,
+						"markdownEnd": end}}}
 			var made struct {
 				ID string `json:"id"`
 			}
@@ -108,7 +113,8 @@ func remarkOnDocument(c *cli.CLI) *cobra.Command {
 	at := func(args []string) string {
 		return "/api/issues/" + url.PathEscape(args[0]) + "/documents/" + url.PathEscape(args[1])
 	}
-	cmd := addRemark(c, "add ISSUE DOCUMENT WORDS TEXT", "Say something about words of a document", 4, func(args []string) string { return at(args) + "/annotations" },
+	cmd := addRemark(c, "add ISSUE DOCUMENT WORDS TEXT", "Say something about words of a document", 4,
+		func(args []string) string { return at(args) + "/annotations" },
 		func(cmd *cobra.Command, args []string) (row documentRow, err error) {
 			err = c.Call(cmd.Context(), "GET", at(args), nil, &row)
 			return row, err

@@ -27,7 +27,8 @@ func happened(payload json.RawMessage, names map[string]string) string {
 		who = text("actorType") + " " + text("actorId")
 	}
 	words := []string{who}
-	for _, name := range []string{"action", "status", "entityType", "entityId", "invocationSource", "message", "chunk", "error"} {
+	for _, name := range []string{"action", "status", "entityType", "entityId", "invocationSource", "message",
+		"chunk", "error"} {
 		words = append(words, text(name))
 	}
 	if text("entityId") == "" && text("runId") != "" {
@@ -83,7 +84,8 @@ the height that the last line of an earlier call has.`,
 					fmt.Fprintln(cmd.OutOrStdout(), "---")
 					err = c.Print(cmd, ev, nil)
 				default:
-					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d  %s  %-28s %s\n", ev.ID, ev.CreatedAt, ev.Type, happened(ev.Payload, names))
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d  %s  %-28s %s\n", ev.ID, ev.CreatedAt, ev.Type,
+						happened(ev.Payload, names))
 				}
 				if told++; err == nil && told == most {
 					return enough

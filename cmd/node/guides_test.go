@@ -34,7 +34,8 @@ var places = strings.NewReplacer(
 	"127.0.0.2:9470", "127.0.0.1:$PORT5", "127.0.0.1:9470", "127.0.0.1:$PORT4",
 	"127.0.0.1:3102", "127.0.0.1:$PORT1", "127.0.0.1:3103", "127.0.0.1:$PORT2",
 	"~/selvage/", "$SOURCES/",
-	"/var/lib/selvage2", "net/n2", "/var/lib/selvage3", "net/n3", "/var/lib/restored", "restored", "/var/lib/selvage", "net/n1",
+	"/var/lib/selvage2", "net/n2", "/var/lib/selvage3", "net/n3", "/var/lib/restored", "restored",
+	"/var/lib/selvage", "net/n1",
 )
 
 // guideScript makes a script from a guide. It runs blocks marked "sh";
@@ -105,7 +106,8 @@ func TestGuidesNameWhatIsThere(t *testing.T) {
 			}
 			for _, w := range words {
 				flag, _, _ := strings.Cut(strings.Trim(w, "[]"), "=")
-				if long, ok := strings.CutPrefix(flag, "--"); ok && cmd.Flags().Lookup(long) == nil && cmd.InheritedFlags().Lookup(long) == nil {
+				if long, ok := strings.CutPrefix(flag, "--"); ok && cmd.Flags().Lookup(long) == nil && cmd.InheritedFlags().
+					Lookup(long) == nil {
 					t.Errorf("%s: selvage %s has no %s", name, cmd.Name(), flag)
 				}
 			}

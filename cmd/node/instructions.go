@@ -29,7 +29,8 @@ func instructionsCommand(c *cli.CLI) *cobra.Command {
 			var row struct {
 				Content string `json:"content"`
 			}
-			return c.Show(cmd, "/api/agents/"+id+"/instructions-bundle/file?"+url.Values{"path": {file}}.Encode(), &row, func(w io.Writer) { fmt.Fprint(w, row.Content) })
+			return c.Show(cmd, "/api/agents/"+id+"/instructions-bundle/file?"+url.Values{"path": {file}}.Encode(), &row,
+				func(w io.Writer) { fmt.Fprint(w, row.Content) })
 		},
 	}
 	var from string
@@ -54,9 +55,10 @@ func instructionsCommand(c *cli.CLI) *cobra.Command {
 				Path string `json:"path"`
 				Size int    `json:"size"`
 			}
-			return c.Send(cmd, "PUT", "/api/agents/"+id+"/instructions-bundle/file", map[string]any{"path": file, "content": text}, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s, %d bytes\n", row.Path, row.Size)
-			})
+			return c.Send(cmd, "PUT", "/api/agents/"+id+"/instructions-bundle/file",
+				map[string]any{"path": file, "content": text}, &row, func(w io.Writer) {
+					fmt.Fprintf(w, "%s, %d bytes\n", row.Path, row.Size)
+				})
 		},
 	}
 	put.Flags().StringVar(&from, "from", "", "file to read")

@@ -101,7 +101,8 @@ func interact(c *cli.CLI, cmd *cobra.Command, args []string, verb string, body m
 // judgeCommand gives verdicts on the items of a request.
 func judgeCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
-		Use: "judge ISSUE INTERACTION ITEM=approve|reject|defer[:REASON]...", Short: "Give a verdict on each item", Args: cobra.MinimumNArgs(3),
+		Use: "judge ISSUE INTERACTION ITEM=approve|reject|defer[:REASON]...", Short: "Give a verdict on each item",
+		Args:    cobra.MinimumNArgs(3),
 		Example: `  selvage issue judge ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 logo=approve "slogan=reject:too long"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var verdicts []map[string]any
@@ -109,7 +110,8 @@ func judgeCommand(c *cli.CLI) *cobra.Command {
 				item, said, ok := strings.Cut(a, "=")
 				verdict, why, _ := strings.Cut(said, ":")
 				if !ok || item == "" || verdict == "" {
-					return cli.Misuse(fmt.Errorf("%q is not ITEM=VERDICT; selvage issue asked %s %s shows the items", a, args[0], args[1]))
+					return cli.Misuse(fmt.Errorf("%q is not ITEM=VERDICT; selvage issue asked %s %s shows the items", a,
+						args[0], args[1]))
 				}
 				v := map[string]any{"id": item, "verdict": verdict}
 				if why != "" {
@@ -125,7 +127,8 @@ func judgeCommand(c *cli.CLI) *cobra.Command {
 // answerCommand answers questions: with options, free text, or both.
 func answerCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
-		Use: "answer ISSUE INTERACTION QUESTION=OPTION[,OPTION][:TEXT]...", Short: "Answer questions; selvage issue asked shows them", Args: cobra.MinimumNArgs(3),
+		Use:   "answer ISSUE INTERACTION QUESTION=OPTION[,OPTION][:TEXT]...",
+		Short: "Answer questions; selvage issue asked shows them", Args: cobra.MinimumNArgs(3),
 		Example: `  selvage issue answer ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 which=a
   selvage issue answer ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 which=:neither`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -134,7 +137,8 @@ func answerCommand(c *cli.CLI) *cobra.Command {
 				question, said, ok := strings.Cut(a, "=")
 				chosen, other, _ := strings.Cut(said, ":")
 				if !ok || question == "" || chosen+other == "" {
-					return cli.Misuse(fmt.Errorf("%q is not QUESTION=OPTION: selvage issue asked %s %s shows both", a, args[0], args[1]))
+					return cli.Misuse(fmt.Errorf("%q is not QUESTION=OPTION: selvage issue asked %s %s shows both", a,
+						args[0], args[1]))
 				}
 				one := map[string]any{"questionId": question, "optionIds": []string{}}
 				if chosen != "" {

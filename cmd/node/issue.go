@@ -75,7 +75,8 @@ const localBoard = "local-board"
 // print writes an issue for people. names are the agents' names, runs its queued and
 // running runs.
 func (r issueDetail) print(w io.Writer, names map[string]string, runs []runRow) {
-	fmt.Fprintf(w, "%s  %s\nstatus %s, priority %s, updated %s\n", r.Identifier, cli.Visible(r.Title), r.Status, r.Priority, cli.When(w, r.UpdatedAt))
+	fmt.Fprintf(w, "%s  %s\nstatus %s, priority %s, updated %s\n", r.Identifier, cli.Visible(r.Title), r.Status,
+		r.Priority, cli.When(w, r.UpdatedAt))
 	line := func(name string, words ...string) {
 		if text := strings.Join(words, ", "); text != "" {
 			fmt.Fprintf(w, "%-10s %s\n", name, cli.Visible(text))
@@ -164,7 +165,8 @@ func issueCommand(c *cli.CLI) *cobra.Command {
 		},
 	}
 	rest := append(interactionCommands(c), attachCommand(c), downloadCommand(c), documentCommand(c))
-	return cli.Group("issue", "Create, assign, comment on and close issues", append(append(relationCommands(c), show), rest...)...)
+	return cli.Group("issue", "Create, assign, comment on and close issues", append(append(relationCommands(c), show),
+		rest...)...)
 }
 
 // issueVerbs are the rows of selvage issue.

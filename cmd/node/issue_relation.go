@@ -48,7 +48,8 @@ func relationCommands(c *cli.CLI) []*cobra.Command {
 			})
 		},
 	}
-	change := func(use, short, member string, named func(*cobra.Command, string) (string, error), list func(related) []string, add bool) *cobra.Command {
+	change := func(use, short, member string, named func(*cobra.Command, string) (string, error),
+		list func(related) []string, add bool) *cobra.Command {
 		return &cobra.Command{
 			Use: use, Short: short, Args: cobra.ExactArgs(2),
 			RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,7 +79,8 @@ func relationCommands(c *cli.CLI) []*cobra.Command {
 	label := func(cmd *cobra.Command, ref string) (string, error) { return c.Resolve(cmd, "label", ref) }
 	return []*cobra.Command{show,
 		change("block ISSUE BLOCKER", "Let an issue wait for another", "blockedByIssueIds", c.IssueID, blockers, true),
-		change("unblock ISSUE BLOCKER", "Let an issue wait for another no more", "blockedByIssueIds", c.IssueID, blockers, false),
+		change("unblock ISSUE BLOCKER", "Let an issue wait for another no more", "blockedByIssueIds", c.IssueID,
+			blockers, false),
 		change("tag ISSUE LABEL", "Give an issue a label more", "labelIds", label, labels, true),
 		change("untag ISSUE LABEL", "Take a label off an issue", "labelIds", label, labels, false)}
 }

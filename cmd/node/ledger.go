@@ -42,7 +42,8 @@ func ledgerCommand(c *cli.CLI) *cobra.Command {
 				} else if err != nil {
 					return err
 				}
-			} else if err := c.Call(context.WithoutCancel(cmd.Context()), "POST", "/api/v1/mesh/ledger/verify", map[string]any{}, &v); err != nil {
+			} else if err := c.Call(context.WithoutCancel(cmd.Context()), "POST", "/api/v1/mesh/ledger/verify", map[string]any{},
+				&v); err != nil {
 				return err
 			}
 			far.End()
@@ -85,7 +86,8 @@ func ledgerCommand(c *cli.CLI) *cobra.Command {
 			return c.Show(cmd, fmt.Sprintf("/api/v1/mesh/ledger/entries?after=%d&limit=%d", after, n), &rows, func(w io.Writer) {
 				var t [][]string
 				for _, e := range rows {
-					t = append(t, []string{strconv.FormatUint(e.Height, 10), cli.When(w, e.Time), e.Kind, cli.Short(e.Actor.ID), e.Outcome, cli.Short(e.Hash)})
+					t = append(t, []string{strconv.FormatUint(e.Height, 10), cli.When(w, e.Time), e.Kind, cli.Short(e.Actor.ID),
+						e.Outcome, cli.Short(e.Hash)})
 				}
 				cli.Table(w, "HEIGHT TIME KIND ACTOR OUTCOME HASH", t)
 			})

@@ -80,12 +80,16 @@ func newRootWith(c *cli.CLI) *cobra.Command {
 	c.Flags(root.PersistentFlags())
 	root.AddCommand(
 		upCommand(c), membersCommand(c), raftCommand(c), tokenCommand(c), nodeCommand(c), stopCommand(c), ledgerCommand(c),
-		companyCommand(c), agentCommand(c), approvalCommand(c), issueCommand(c), runCommand(c), costCommand(c), budgetCommand(c), routineCommand(c),
-		testnetCommand(c), statusCommand(c), versionCommand(c), logsCommand(c), identityCommand(), mcpCommand(c), onboard.Command(c, packageSource), secretCommand(c), modelCommand(c), adapterCommand(c), skillCommand(c),
+		companyCommand(c), agentCommand(c), approvalCommand(c), issueCommand(c), runCommand(c), costCommand(c),
+		budgetCommand(c), routineCommand(c),
+		testnetCommand(c), statusCommand(c), versionCommand(c), logsCommand(c), identityCommand(), mcpCommand(c),
+		onboard.Command(c, packageSource), secretCommand(c), modelCommand(c), adapterCommand(c), skillCommand(c),
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
-	root.AddCommand(apiCommand(c), eventsCommand(c), sandboxCommand(c), toolCommand(c), appCommand(c), ownerKeyCommand(c), keyringCommand(c))
-	root.AddCommand(snapshotCommand(c), recoverCommand(c), autopilotCommand(c), doctorCommand(c), scrubCommand(c), debugCommand(c), monitorCommand(c))
+	root.AddCommand(apiCommand(c), eventsCommand(c), sandboxCommand(c), toolCommand(c), appCommand(c), ownerKeyCommand(c),
+		keyringCommand(c))
+	root.AddCommand(snapshotCommand(c), recoverCommand(c), autopilotCommand(c), doctorCommand(c), scrubCommand(c),
+		debugCommand(c), monitorCommand(c))
 	root.AddCommand(processCommands(c)...)
 	root.AddCommand(drainCommand(c)) // people type selvage drain NODE
 	for _, cmd := range nodeCommands(c) {

@@ -27,14 +27,17 @@ func TestMCPOverStdio(t *testing.T) {
 	}))
 	defer node.Close()
 	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
-		for _, args := range [][]string{{"mcp"}, {"mcp", "--contract"}, {"mcp", "--all"}, {"mcp", "--tools", "issues,runs", "--tools=contract", "--company", "acm"}} {
+		for _, args := range [][]string{{"mcp"}, {"mcp", "--contract"}, {"mcp", "--all"}, {"mcp", "--tools", "issues,runs",
+			"--tools=contract", "--company", "acm"}} {
 			cmd := exec.CommandContext(t.Context(), "selvage", args...)
 			company := "c-1"
 			if slices.Contains(args, "--company") { // takes precedence over the variable, and may be a name
 				company = "c-2"
 			}
-			cmd.Env = append(cmd.Environ(), "SELVAGE_API_URL=", "PAPERCLIP_API_URL="+node.URL+"/api", "PAPERCLIP_API_KEY=pcp_abc", "PAPERCLIP_COMPANY_ID="+company, "PAPERCLIP_RUN_ID=r-1")
-			s, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: cmd},
+			cmd.Env = append(cmd.Environ(), "SELVAGE_API_URL=", "PAPERCLIP_API_URL="+node.URL+"/api",
+				"PAPERCLIP_API_KEY=pcp_abc", "PAPERCLIP_COMPANY_ID="+company, "PAPERCLIP_RUN_ID=r-1")
+			s, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(),
+				&sdk.CommandTransport{Command: cmd},
 				&sdk.ClientSessionOptions{ProtocolVersion: protocol})
 			if err != nil {
 				t.Fatal(err)
@@ -47,7 +50,8 @@ func TestMCPOverStdio(t *testing.T) {
 				names[tool.Name] = true
 			}
 			few, all := slices.Contains(args, "--contract"), slices.Contains(args, "--all")
-			if !names["paperclipCheckoutIssue"] || names["selvageGetCompaniesDashboard"] != all || names["selvageFindTools"] == few ||
+			if !names["paperclipCheckoutIssue"] || names["selvageGetCompaniesDashboard"] != all ||
+				names["selvageFindTools"] == few ||
 				names["selvagePostHeartbeatRunsCancel"] != (all || slices.Contains(args, "--tools")) {
 				t.Errorf("%v lists %d tools", args, len(names))
 			}
@@ -68,7 +72,8 @@ func TestMCPOverStdio(t *testing.T) {
 
 func TestMCPNamesTheGroupsThatThereAre(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "selvage", "mcp", "--tools", "issue").CombinedOutput()
-	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 2 || !strings.Contains(string(out), `there is no group "issue"; give all, contract, or some of`) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 2 || !strings.Contains(string(out),
+		`there is no group "issue"; give all, contract, or some of`) {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -58,7 +58,8 @@ people with selvage member join, agents as the invite's onboarding text says.`,
 				Token   string `json:"token"`
 				Expires string `json:"expiresAt"`
 			}
-			return c.Send(cmd, "POST", "/api/companies/"+company+"/invites", in, &row, func(w io.Writer) { fmt.Fprintln(w, row.Token) })
+			return c.Send(cmd, "POST", "/api/companies/"+company+"/invites", in, &row,
+				func(w io.Writer) { fmt.Fprintln(w, row.Token) })
 		},
 	}
 	invite.Flags().StringVar(&role, "role", "operator", roles)
@@ -72,14 +73,15 @@ people with selvage member join, agents as the invite's onboarding text says.`,
 				return err
 			}
 			var row joinRow
-			return c.Send(cmd, "POST", "/api/invites/"+url.PathEscape(token)+"/accept", map[string]string{"requestType": "human"}, &row, func(w io.Writer) {
-				switch row.Status {
-				case "approved":
-					fmt.Fprintln(w, "you are a member")
-				default:
-					fmt.Fprintf(w, "request %s is %s\n", row.ID, row.Status)
-				}
-			})
+			return c.Send(cmd, "POST", "/api/invites/"+url.PathEscape(token)+"/accept",
+				map[string]string{"requestType": "human"}, &row, func(w io.Writer) {
+					switch row.Status {
+					case "approved":
+						fmt.Fprintln(w, "you are a member")
+					default:
+						fmt.Fprintf(w, "request %s is %s\n", row.ID, row.Status)
+					}
+				})
 		},
 	}
 	return cli.Group("member", "People of a company: invites, requests to join, roles", invite, join, grantsCommand(c))

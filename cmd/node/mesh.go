@@ -56,7 +56,8 @@ func membersCommand(c *cli.CLI) *cobra.Command {
 					if r.Scheduling != "" && r.Scheduling != "open" {
 						status += ", " + r.Scheduling
 					}
-					t = append(t, []string{cli.Dash(r.Name), cli.Short(r.ID), status, r.role(), cli.Dash(r.Version), strings.Join(r.Addresses, ",")})
+					t = append(t, []string{cli.Dash(r.Name), cli.Short(r.ID), status, r.role(), cli.Dash(r.Version),
+						strings.Join(r.Addresses, ",")})
 				}
 				cli.Table(w, "NODE ID STATUS ROLE VERSION ADDRESS", t)
 			})
@@ -83,7 +84,8 @@ func raftCommand(c *cli.CLI) *cobra.Command {
 			} `json:"servers"`
 		}
 		return c.Show(cmd, "/api/v1/mesh/raft", &s, func(w io.Writer) {
-			fmt.Fprintf(w, "%s in term %d, leader %s, log at %d, applied %d\n\n", strings.ToLower(s.State), s.Term, cli.Dash(cli.Short(s.Leader)), s.LastIndex, s.Applied)
+			fmt.Fprintf(w, "%s in term %d, leader %s, log at %d, applied %d\n\n", strings.ToLower(s.State), s.Term,
+				cli.Dash(cli.Short(s.Leader)), s.LastIndex, s.Applied)
 			var t [][]string
 			for _, r := range s.Servers {
 				t = append(t, []string{cli.Short(r.Node), memberRow{Voter: r.Voter, Leader: r.Leader}.role()})
@@ -91,7 +93,8 @@ func raftCommand(c *cli.CLI) *cobra.Command {
 			cli.Table(w, "NODE ROLE", t)
 		})
 	}
-	raft := &cobra.Command{Use: "raft", Short: "Show the consensus group as the answering node sees it", Args: cobra.NoArgs, RunE: list}
+	raft := &cobra.Command{Use: "raft", Short: "Show the consensus group as the answering node sees it",
+		Args: cobra.NoArgs, RunE: list}
 	raft.AddCommand(raftVerbs(c, list)...)
 	return raft
 }
@@ -106,9 +109,10 @@ func tokenCommand(c *cli.CLI) *cobra.Command {
 			var t struct {
 				Token string `json:"token"`
 			}
-			return c.Send(cmd, "POST", "/api/v1/mesh/tokens", map[string]any{"uses": uses, "ttlSeconds": int(ttl / time.Second)}, &t, func(w io.Writer) {
-				fmt.Fprintln(w, t.Token)
-			})
+			return c.Send(cmd, "POST", "/api/v1/mesh/tokens", map[string]any{"uses": uses, "ttlSeconds": int(ttl / time.Second)},
+				&t, func(w io.Writer) {
+					fmt.Fprintln(w, t.Token)
+				})
 		},
 	}
 	create.Flags().IntVar(&uses, "uses", 1, "how many nodes may join with it")

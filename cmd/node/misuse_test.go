@@ -42,7 +42,8 @@ func TestGarbageIsMisuse(t *testing.T) {
 	refuses := func(says string, args ...string) {
 		t.Helper()
 		status, out, talk := told(t, args...)
-		if status != cli.ExitMisused || out != "" || !strings.Contains(talk, says) || !strings.Contains(talk, "--help' for usage.") {
+		if status != cli.ExitMisused || out != "" || !strings.Contains(talk, says) || !strings.Contains(talk,
+			"--help' for usage.") {
 			t.Errorf("selvage %q ended with %d: %s%s, want 2 and %q", args, status, out, talk, says)
 		}
 	}
@@ -61,7 +62,8 @@ func TestGarbageIsMisuse(t *testing.T) {
 	}
 	refuses(`selvage has no command "isue"; did you mean issue`, "isue")
 	refuses(`selvage issue doc has no command "gte"; did you mean get?`, "issue", "doc", "gte")
-	refuses(`selvage issue has no command "nothing": it has 62, under Everyday; What belongs together; `, "issue", "nothing")
+	refuses(`selvage issue has no command "nothing": it has 62, under Everyday; What belongs together; `,
+		"issue", "nothing")
 	refuses("--limit is 0: want at least 1", "run", "list", "--limit", "0")
 	refuses("--limit is -3: want at least 1", "activity", "--limit", "-3")
 	refuses(`"c" is not a whole number`, "agent", "budget", "0199c0de-0000-7000-8000-000000000000", "c")
@@ -97,7 +99,8 @@ func TestNamesAreOfOne(t *testing.T) {
 		{name: "ada", asked: "DELETE /api/agents/0199-a"},
 		{name: "0199-b", asked: "DELETE /api/agents/0199-b"},
 		{name: "0199", says: "more than one agent matches \"0199\": give more of the ID, which is one of 0199-a, 0199-b, 0199-c\n", status: cli.ExitMisused},
-		{name: "Bob", says: "more than one agent matches \"Bob\": give more of the ID, which is one of 0199-b, 0199-c\n", status: cli.ExitMisused},
+		{name: "Bob", says: "more than one agent matches \"Bob\": give more of the ID, which is one of 0199-b, 0199-c\n",
+			status: cli.ExitMisused},
 		{name: "", says: "an argument is empty", status: cli.ExitMisused},
 		{name: "Eve", says: `no agent "Eve": see selvage agent list`, status: cli.ExitFailed},
 	} {
@@ -122,7 +125,8 @@ func TestRefusedBodiesAreReadable(t *testing.T) {
 	t.Setenv("SELVAGE_API_URL", node.URL)
 	t.Setenv("SELVAGE_CREDENTIALS", t.TempDir()+"/credentials.json")
 	status, _, talk := told(t, "issue", "update", "ACM-1", "--priority", "high")
-	if want := "selvage: Validation error (HTTP 400): policy.stages.0: Required; Too much\n"; status != cli.ExitFailed || talk != want {
+	if want := "selvage: Validation error (HTTP 400): policy.stages.0: Required; Too much\n"; status != cli.ExitFailed ||
+		talk != want {
 		t.Errorf("ended with %d and %q, want 1 and %q", status, talk, want)
 	}
 }

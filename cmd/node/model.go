@@ -42,7 +42,8 @@ func (r modelProviderRow) cells() []string {
 		}
 		models = append(models, m.Name)
 	}
-	return []string{r.Name, r.Kind, r.BaseURL, key, strconv.Itoa(r.Priority), cli.Dash(strings.Join(models, " ")), cli.Dash(strings.Join(r.Labels, " "))}
+	return []string{r.Name, r.Kind, r.BaseURL, key, strconv.Itoa(r.Priority), cli.Dash(strings.Join(models, " ")),
+		cli.Dash(strings.Join(r.Labels, " "))}
 }
 
 type modelPriceRow struct {
@@ -57,7 +58,8 @@ type modelPriceRow struct {
 
 func modelCommand(c *cli.CLI) *cobra.Command {
 	return cli.Group("model", "Set up the models that agents may use, and their prices",
-		cli.Group("provider", "Upstreams of the model gateway", modelProviderAdd(c), modelProviderList(c), modelProviderUpdate(c), modelProviderRemove(c), modelProviderTest(c)),
+		cli.Group("provider", "Upstreams of the model gateway", modelProviderAdd(c), modelProviderList(c),
+			modelProviderUpdate(c), modelProviderRemove(c), modelProviderTest(c)),
 		cli.Group("price", "What the tokens of models cost", modelPriceSet(c), modelPriceList(c), modelPriceRemove(c)),
 		localmodel.Command(c))
 }
@@ -100,7 +102,8 @@ The key is sealed where it comes in and never shown again.`,
 			}
 			body["name"] = args[0]
 			var row modelProviderRow
-			return c.Send(cmd, "POST", root+"/model-providers", body, &row, func(w io.Writer) { fmt.Fprintf(w, "%s added, %s, %s\n", row.Name, row.BaseURL, row.ID) })
+			return c.Send(cmd, "POST", root+"/model-providers", body, &row,
+				func(w io.Writer) { fmt.Fprintf(w, "%s added, %s, %s\n", row.Name, row.BaseURL, row.ID) })
 		},
 	}
 	p.add(cmd.Flags())
@@ -122,8 +125,10 @@ func (p *providerFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&p.base, "url", "", "where it is; default: where such upstreams usually are")
 	f.BoolVar(&p.key, "key", false, "its key comes from standard input, or a prompt")
 	f.StringVar(&p.secret, "secret", "", "use a secret of the company as its key")
-	f.StringArrayVar(&p.models, "model", nil, "a name that it answers to, or NAME=THEIRS; several are possible, and replace what was there")
-	f.StringArrayVar(&p.labels, "label", nil, "a label that a node must have to reach it; several are possible, and replace what was there")
+	f.StringArrayVar(&p.models, "model", nil,
+		"a name that it answers to, or NAME=THEIRS; several are possible, and replace what was there")
+	f.StringArrayVar(&p.labels, "label", nil,
+		"a label that a node must have to reach it; several are possible, and replace what was there")
 	f.IntVar(&p.priority, "priority", 0, "the lowest is asked first")
 	f.BoolVar(&p.free, "free", false, "models without a price cost nothing (default for ollama, vllm and llamacpp)")
 }
@@ -247,7 +252,8 @@ func modelProviderRemove(c *cli.CLI) *cobra.Command {
 func modelProviderTest(c *cli.CLI) *cobra.Command {
 	var mesh bool
 	cmd := &cobra.Command{
-		Use: "test NAME", Short: "Ask an upstream whether it answers this node and takes its key; it costs nothing", Args: cobra.ExactArgs(1),
+		Use: "test NAME", Short: "Ask an upstream whether it answers this node and takes its key; it costs nothing",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := modelProviderPath(c, cmd, mesh, args[0])
 			if err != nil {
@@ -313,7 +319,8 @@ Calls that have begun are settled at the price at which they were paid for.`,
 				return err
 			}
 			body := map[string]any{"model": args[0]}
-			for flag, name := range map[string]string{"in": "input", "out": "output", "cache-read": "cacheRead", "cache-write": "cacheWrite"} {
+			for flag, name := range map[string]string{"in": "input", "out": "output", "cache-read": "cacheRead",
+				"cache-write": "cacheWrite"} {
 				if cmd.Flags().Changed(flag) {
 					if body[name], err = parseDollars(*prices[flag]); err != nil {
 						return err
@@ -322,11 +329,14 @@ Calls that have begun are settled at the price at which they were paid for.`,
 			}
 			var row modelPriceRow
 			return c.Send(cmd, "PUT", root+"/model-prices", body, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s costs $%s in, $%s out for a million tokens, version %d\n", row.Model, dollars(row.Input), dollars(row.Output), row.Version)
+				fmt.Fprintf(w, "%s costs $%s in, $%s out for a million tokens, version %d\n", row.Model, dollars(row.Input),
+					dollars(row.Output), row.Version)
 			})
 		},
 	}
-	for flag, doc := range map[string]string{"in": "what is sent", "out": "what is answered", "cache-read": "what is read from a cache; default: as --in", "cache-write": "what is written to one; default: as --in"} {
+	for flag, doc := range map[string]string{"in": "what is sent", "out": "what is answered",
+		"cache-read":  "what is read from a cache; default: as --in",
+		"cache-write": "what is written to one; default: as --in"} {
 		prices[flag] = cmd.Flags().String(flag, "0", "price of "+doc)
 	}
 	_ = cmd.MarkFlagRequired("in")
@@ -346,7 +356,8 @@ func modelPriceList(c *cli.CLI) *cobra.Command {
 			return c.Show(cmd, root+"/model-prices", &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
-					t = append(t, []string{r.Model, dollars(r.Input), dollars(r.Output), dollars(r.CacheRead), dollars(r.CacheWrite), r.Source, strconv.Itoa(r.Version)})
+					t = append(t, []string{r.Model, dollars(r.Input), dollars(r.Output), dollars(r.CacheRead), dollars(r.CacheWrite),
+						r.Source, strconv.Itoa(r.Version)})
 				}
 				cli.Table(w, "MODEL INPUT OUTPUT CACHE-READ CACHE-WRITE SET-BY VERSION", t)
 			})
@@ -365,7 +376,8 @@ func modelPriceRemove(c *cli.CLI) *cobra.Command {
 				return err
 			}
 			var done map[string]any
-			return c.Send(cmd, "DELETE", root+"/model-prices?model="+url.QueryEscape(args[0]), nil, &done, func(w io.Writer) { fmt.Fprintln(w, "removed") })
+			return c.Send(cmd, "DELETE", root+"/model-prices?model="+url.QueryEscape(args[0]), nil, &done,
+				func(w io.Writer) { fmt.Fprintln(w, "removed") })
 		},
 	}
 	return meshFlag(cmd, &mesh)

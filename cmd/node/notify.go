@@ -33,7 +33,8 @@ const waitMore = 20 * time.Minute
 func notices(w io.Writer) func(string) {
 	return func(line string) {
 		fmt.Fprintln(w, line)
-		_, _ = daemon.SdNotify(false, fmt.Sprintf("STATUS=%s\nEXTEND_TIMEOUT_USEC=%d", line, waitMore.Microseconds())) // there may be no supervisor
+		_, _ = daemon.SdNotify(false, fmt.Sprintf("STATUS=%s\nEXTEND_TIMEOUT_USEC=%d", line,
+			waitMore.Microseconds())) // there may be no supervisor
 	}
 }
 

@@ -82,7 +82,8 @@ func autopilotCommand(c *cli.CLI) *cobra.Command {
 					if !v.May {
 						may = ", may not vote"
 					}
-					t = append(t, []string{cli.Dash(s.Names[v.Node]), cli.Short(v.Node), memberRow{Voter: v.Voter, Leader: v.Leader}.role() + may, cli.Dash(v.Zone), standing})
+					t = append(t, []string{cli.Dash(s.Names[v.Node]), cli.Short(v.Node),
+						memberRow{Voter: v.Voter, Leader: v.Leader}.role() + may, cli.Dash(v.Zone), standing})
 				}
 				cli.Table(w, "NODE ID ROLE ZONE STATE", t)
 			})
@@ -93,7 +94,8 @@ func autopilotCommand(c *cli.CLI) *cobra.Command {
 
 // raftVerbs are the subcommands of raft.
 func raftVerbs(c *cli.CLI, list func(cmd *cobra.Command, _ []string) error) []*cobra.Command {
-	peers := &cobra.Command{Use: "list-peers", Short: "List the servers of the consensus group", Args: cobra.NoArgs, RunE: list}
+	peers := &cobra.Command{Use: "list-peers", Short: "List the servers of the consensus group",
+		Args: cobra.NoArgs, RunE: list}
 	transfer := &cobra.Command{
 		Use: "transfer-leader", Short: "Hand leadership to another voter", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -141,7 +143,8 @@ selvage leave; selvage node revoke throws it out.`,
 					return fmt.Errorf("%s is alive: let it leave (selvage --api URL leave), or throw it out (selvage node revoke)", args[0])
 				}
 			}
-			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/revoke", map[string]any{"reason": "removed"}, nil); err != nil {
+			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/revoke", map[string]any{"reason": "removed"},
+				nil); err != nil {
 				return err
 			}
 			fmt.Fprintln(cmd.ErrOrStderr(), "removed", id)
@@ -160,11 +163,13 @@ selvage leave; selvage node revoke throws it out.`,
 			Labels []string `json:"labels"`
 		}
 		return c.Send(cmd, "PATCH", "/api/v1/mesh/nodes/"+id, body, &row, func(w io.Writer) {
-			fmt.Fprintf(w, "%s: role %s, labels %s\n", row.Name, cmp.Or(row.Role, "auto"), cli.Dash(strings.Join(row.Labels, ",")))
+			fmt.Fprintf(w, "%s: role %s, labels %s\n", row.Name, cmp.Or(row.Role, "auto"),
+				cli.Dash(strings.Join(row.Labels, ",")))
 		})
 	}
 	label := &cobra.Command{
-		Use: "label NODE KEY=VALUE...", Short: "Set labels of a node, such as zone=b; KEY- takes one away", Args: cobra.MinimumNArgs(2),
+		Use: "label NODE KEY=VALUE...", Short: "Set labels of a node, such as zone=b; KEY- takes one away",
+		Args:    cobra.MinimumNArgs(2),
 		Example: "  selvage node label box2 zone=attic gpu-",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			labels := map[string]any{}
@@ -226,7 +231,8 @@ with 1 when something is wrong.`,
 var bundle = []struct{ name, path string }{
 	{"mesh.json", "/api/v1/mesh"}, {"members.json", "/api/v1/mesh/members"}, {"raft.json", "/api/v1/mesh/raft"},
 	{"autopilot.json", "/api/v1/mesh/autopilot"}, {"doctor.json", "/api/v1/mesh/doctor"}, {"health.json", "/api/health"},
-	{"ledger.json", "/api/v1/mesh/ledger"}, {"metrics.txt", "/metrics"}, {"stacks.txt", "/api/v1/mesh/stacks"}, {"log.json", "/api/v1/mesh/logs?limit=1000"},
+	{"ledger.json", "/api/v1/mesh/ledger"}, {"metrics.txt", "/metrics"}, {"stacks.txt", "/api/v1/mesh/stacks"},
+	{"log.json", "/api/v1/mesh/logs?limit=1000"},
 }
 
 func debugCommand(c *cli.CLI) *cobra.Command {
@@ -251,7 +257,8 @@ func debugBundle(c *cli.CLI, cmd *cobra.Command, to io.Writer) error {
 	z := gzip.NewWriter(to)
 	t := tar.NewWriter(z)
 	add := func(name string, b []byte) error {
-		if err := t.WriteHeader(&tar.Header{Name: "selvage-debug/" + name, Mode: 0o600, Size: int64(len(b)), ModTime: time.Now()}); err != nil {
+		if err := t.WriteHeader(&tar.Header{Name: "selvage-debug/" + name, Mode: 0o600, Size: int64(len(b)),
+			ModTime: time.Now()}); err != nil {
 			return err
 		}
 		_, err := t.Write(b)
@@ -330,7 +337,8 @@ func monitor(ctx context.Context, c *cli.CLI, w io.Writer, every time.Duration, 
 	var shown time.Time
 	var before map[string]float64
 	for {
-		b, err := fetch(ctx, c, "/api/v1/mesh/logs?"+url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(limit)}}.Encode())
+		b, err := fetch(ctx, c, "/api/v1/mesh/logs?"+url.Values{"after": {strconv.FormatUint(after, 10)},
+			"limit": {strconv.Itoa(limit)}}.Encode())
 		if err != nil {
 			return err
 		}
@@ -353,7 +361,8 @@ func monitor(ctx context.Context, c *cli.CLI, w io.Writer, every time.Duration, 
 				rate = (m["selvage_ledger_height"] - before["selvage_ledger_height"]) / now.Sub(shown).Seconds()
 			}
 			fmt.Fprintf(w, "%s  height %.0f, %.1f entries/s, term %.0f, %.0f voters, leads %.0f, %.0f connections, %.0f runs here\n", now.UTC().Format("15:04:05Z"),
-				m["selvage_ledger_height"], rate, m["selvage_raft_term"], m["selvage_raft_voters"], m["selvage_raft_leader"], m["selvage_transport_connections"], m["selvage_runs_here"])
+				m["selvage_ledger_height"], rate, m["selvage_raft_term"], m["selvage_raft_voters"], m["selvage_raft_leader"],
+				m["selvage_transport_connections"], m["selvage_runs_here"])
 			shown, before = now, m
 		}
 		select {

@@ -36,7 +36,8 @@ this machine are never part of it.`,
 				return err
 			}
 			all := !template
-			body := map[string]any{"include": map[string]bool{"company": true, "agents": true, "projects": all, "issues": all, "skills": true}}
+			body := map[string]any{"include": map[string]bool{"company": true, "agents": true, "projects": all, "issues": all,
+				"skills": true}}
 			var out struct {
 				Files    portable.Files `json:"files"`
 				Warnings []string       `json:"warnings"`
@@ -50,7 +51,8 @@ this machine are never part of it.`,
 			for _, w := range out.Warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", w)
 			}
-			return c.Print(cmd, map[string]any{"folder": dir, "files": out.Files.Paths(), "warnings": out.Warnings}, func(w io.Writer) { fmt.Fprintf(w, "%d files in %s\n", len(out.Files), dir) })
+			return c.Print(cmd, map[string]any{"folder": dir, "files": out.Files.Paths(), "warnings": out.Warnings},
+				func(w io.Writer) { fmt.Fprintf(w, "%d files in %s\n", len(out.Files), dir) })
 		},
 	}
 	export.Flags().BoolVar(&template, "template", false, "only the company and its agents")
@@ -85,7 +87,8 @@ func importCommand(c *cli.CLI) *cobra.Command {
 	var name, collision string
 	var into, preview bool
 	imports := &cobra.Command{
-		Use: "import DIR|FILE.zip|company.json|https://github.com/OWNER/REPO|STARTER", Short: "Import a company from a portable package or a company.json", Args: cobra.ExactArgs(1),
+		Use:   "import DIR|FILE.zip|company.json|https://github.com/OWNER/REPO|STARTER",
+		Short: "Import a company from a portable package or a company.json", Args: cobra.ExactArgs(1),
 		Long: `Make a company from a portable package: a folder, a zip file, a company.json (agents
 with their adapters or runtimes, in one JSON file), a folder on GitHub, or one of the
 starters that come with the program: ` + strings.Join(portable.Starters(), ", ") + `.
@@ -160,7 +163,8 @@ that the package asks for are named, and wait for their values.`,
 	}
 	imports.Flags().StringVar(&name, "name", "", "name of the new company; default: the package's")
 	imports.Flags().BoolVar(&into, "into", false, "import into the company of --company instead of a new one")
-	imports.Flags().StringVar(&collision, "collision", "rename", "what to do with agents and projects that are there: rename, skip or replace")
+	imports.Flags().StringVar(&collision, "collision", "rename",
+		"what to do with agents and projects that are there: rename, skip or replace")
 	imports.Flags().BoolVar(&preview, "preview", false, "show what would happen, and change nothing")
 	return imports
 }

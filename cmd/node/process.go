@@ -60,12 +60,15 @@ func processNoun(c *cli.CLI) *cobra.Command {
 
 var processVerbs = []cli.Verb{
 	{Use: "show PROCESS", Short: "Show a process, by node:pid or PID", Path: processPath + "/{1}"},
-	{Use: "log PROCESS", Short: "Show the output of a process that was spawned", Path: processPath + "/{1}/log", Log: true},
+	{Use: "log PROCESS", Short: "Show the output of a process that was spawned", Path: processPath +
+		"/{1}/log", Log: true},
 	{Use: "declared", Short: "List the declared processes", Path: declaredPath,
 		Columns: "NAME=name BACKEND=backend RUNNING=running REPLICAS=replicas RESTART=restart GENERATION=generation ID=id"},
-	{Use: "replicas NAME", Short: "List where the replicas of a declared process run", Path: declaredPath + "/{1}", Rows: "instances",
+	{Use: "replicas NAME", Short: "List where the replicas of a declared process run", Path: declaredPath + "/{1}",
+		Rows:    "instances",
 		Columns: "NODE=node STATE=state PID=pid RESTARTS=restarts FAILOVERS=failovers ERROR=error"},
-	{Use: "remove NAME", Short: "Remove a declared process and end its replicas", Method: "DELETE", Path: declaredPath + "/{1}", Says: "removed {1}"},
+	{Use: "remove NAME", Short: "Remove a declared process and end its replicas", Method: "DELETE", Path: declaredPath +
+		"/{1}", Says: "removed {1}"},
 }
 
 func psCommand(c *cli.CLI) *cobra.Command {
@@ -92,7 +95,8 @@ is shown as unreachable.`,
 }
 
 // processRows lists processes.
-func processRows(c *cli.CLI, cmd *cobra.Command, all bool, node string) (rows []processRow, raw json.RawMessage, err error) {
+func processRows(c *cli.CLI, cmd *cobra.Command, all bool, node string) (rows []processRow, raw json.RawMessage,
+	err error) {
 	q := url.Values{}
 	if all {
 		q.Set("all", "true")
@@ -131,7 +135,8 @@ func printProcesses(w io.Writer, rows []processRow, percent func(processRow) str
 		if r.ExitCode != nil {
 			state += "(" + strconv.Itoa(*r.ExitCode) + ")"
 		}
-		table = append(table, []string{strconv.FormatUint(r.PID, 10), r.Node, state, r.Kind, cli.Dash(r.Name), cli.Dash(work), processor, mebibytes(r.Use.Memory),
+		table = append(table, []string{strconv.FormatUint(r.PID, 10), r.Node, state, r.Kind, cli.Dash(r.Name), cli.Dash(work),
+			processor, mebibytes(r.Use.Memory),
 			(time.Duration(r.Age) * time.Millisecond).Round(time.Second).String()})
 	}
 	cli.Table(w, processTable, table)
@@ -296,15 +301,18 @@ func (l *limitFlags) declare(cmd *cobra.Command) {
 // capabilities returns them as JSON; nil if no flag was given, which leaves them to the parent.
 func (l *limitFlags) capabilities(cmd *cobra.Command, always bool) map[string]any {
 	given := always
-	for _, name := range []string{"memory", "cpu-time", "disk", "messages", "tool-calls", "cost", "network", "no-spawn", "no-ipc"} {
+	for _, name := range []string{"memory", "cpu-time", "disk", "messages", "tool-calls", "cost", "network",
+		"no-spawn", "no-ipc"} {
 		given = given || cmd.Flags().Changed(name)
 	}
 	if !given {
 		return nil
 	}
-	return map[string]any{"can_network": l.network, "can_spawn": !l.noSpawn, "can_ipc": !l.noIPC, "can_exec_tools": true, "ipc_scope": "all",
-		"resource_limits": map[string]int64{"max_memory_bytes": l.memory << 20, "max_cpu_time_ms": l.cpu.Milliseconds(), "max_disk_bytes": l.disk << 20,
-			"max_messages": l.messages, "max_tool_calls": l.calls, "max_cost_cents": l.cost}}
+	return map[string]any{"can_network": l.network, "can_spawn": !l.noSpawn, "can_ipc": !l.noIPC, "can_exec_tools": true,
+		"ipc_scope": "all",
+		"resource_limits": map[string]int64{"max_memory_bytes": l.memory << 20, "max_cpu_time_ms": l.cpu.Milliseconds(),
+			"max_disk_bytes": l.disk << 20,
+			"max_messages":   l.messages, "max_tool_calls": l.calls, "max_cost_cents": l.cost}}
 }
 
 func elevateCommand(c *cli.CLI) *cobra.Command {
@@ -322,7 +330,8 @@ func elevateCommand(c *cli.CLI) *cobra.Command {
 				return err
 			}
 			var r processRow
-			return c.Send(cmd, "POST", processPath+"/"+at+"/elevate", map[string]any{"capabilities": l.capabilities(cmd, true), "reason": reason}, &r, func(w io.Writer) {
+			return c.Send(cmd, "POST", processPath+"/"+at+"/elevate", map[string]any{"capabilities": l.capabilities(cmd, true),
+				"reason": reason}, &r, func(w io.Writer) {
 				fmt.Fprintf(w, "%s %s\n", r.Address, r.State)
 			})
 		},
@@ -339,7 +348,8 @@ func spawnCommand(c *cli.CLI) *cobra.Command {
 	var replicas int64
 	var parent uint64
 	cmd := &cobra.Command{
-		Use: "spawn [flags] [-- COMMAND [ARG...]]", Short: "Start a process: a command, a module or a container", Args: cobra.ArbitraryArgs,
+		Use: "spawn [flags] [-- COMMAND [ARG...]]", Short: "Start a process: a command, a module or a container",
+		Args: cobra.ArbitraryArgs,
 		Long: `Start a process on a node: a command of that machine, a WebAssembly module (--wasm) or
 a container (--image). It has limits, it is supervised, and it ends with its node.
 With --replicas it is declared instead: the mesh keeps so many of it running, each on
@@ -351,7 +361,8 @@ under the same name it is changed. Its variables are stored readable: give no se
   selvage spawn --name web --replicas 2 --image docker.io/library/nginx:1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]any{"command": args}
-			for key, v := range map[string]string{"name": name, "node": node, "restart": restart, "group": group, "role": role, "dir": dir, "image": image, "on_limit": onLimit} {
+			for key, v := range map[string]string{"name": name, "node": node, "restart": restart, "group": group, "role": role,
+				"dir": dir, "image": image, "on_limit": onLimit} {
 				if v != "" {
 					body[key] = v
 				}
@@ -399,7 +410,8 @@ under the same name it is changed. Its variables are stored readable: give no se
 				body["parent_pid"] = parent
 			}
 			var r processRow
-			return c.Send(cmd, "POST", processPath, body, &r, func(w io.Writer) { fmt.Fprintf(w, "%s %s %s\n", r.Address, r.State, r.Name) })
+			return c.Send(cmd, "POST", processPath, body, &r,
+				func(w io.Writer) { fmt.Fprintf(w, "%s %s %s\n", r.Address, r.State, r.Name) })
 		},
 	}
 	l.declare(cmd)
@@ -408,7 +420,8 @@ under the same name it is changed. Its variables are stored readable: give no se
 	f.StringVar(&node, "node", "", "the node that runs it (default: the one at --api; with --replicas: any)")
 	f.Int64Var(&replicas, "replicas", 1, "declare it: the mesh keeps so many running")
 	f.StringArrayVar(&labels, "label", nil, "label that a node needs to run a replica (repeat for more)")
-	f.StringVar(&restart, "restart", "", "never, on-failure, always, one_for_all or rest_for_one (default: never; with --replicas: always)")
+	f.StringVar(&restart, "restart", "",
+		"never, on-failure, always, one_for_all or rest_for_one (default: never; with --replicas: always)")
 	f.StringVar(&group, "group", "", "group of processes that a supervisor starts again together, such as app/web")
 	f.StringVar(&role, "role", "", "supervisor, service, worker, user or custom")
 	f.Uint64Var(&parent, "parent", 0, "PID of the parent, on the same node")
@@ -453,7 +466,8 @@ func declare(c *cli.CLI, cmd *cobra.Command, name string, body map[string]any) e
 		Generation uint64 `json:"generation"`
 	}
 	return c.Send(cmd, "PUT", declaredPath+"/"+url.PathEscape(name), body, &d, func(w io.Writer) {
-		fmt.Fprintf(w, "%s declared, %d replicas, generation %d: see selvage process replicas %s\n", d.Name, d.Replicas, d.Generation, d.Name)
+		fmt.Fprintf(w, "%s declared, %d replicas, generation %d: see selvage process replicas %s\n", d.Name, d.Replicas,
+			d.Generation, d.Name)
 	})
 }
 

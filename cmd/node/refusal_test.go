@@ -47,12 +47,15 @@ func TestRefusalsSayWhatIsNext(t *testing.T) {
 	for _, c := range []struct{ body, says, details string }{
 		{`404 {"error": "Issue not found"}`, "Issue not found (HTTP 404): see selvage issue list", ""},
 		{`404 {"error": "Moon not found"}`, "Moon not found (HTTP 404)", ""},
-		{`401 {"error": "Unauthorized"}`, "Unauthorized (HTTP 401): sign in with selvage auth login, or set SELVAGE_API_KEY", ""},
+		{`401 {"error": "Unauthorized"}`,
+			"Unauthorized (HTTP 401): sign in with selvage auth login, or set SELVAGE_API_KEY", ""},
 		{`409 {"error": "Issue cannot move from done to in_review", "details": {"issueId": "7", "allowedStatuses": ["todo", "backlog"], "held": false, "owner": null, "tries": 2}}`,
 			"Issue cannot move from done to in_review (HTTP 409): allowed statuses todo, backlog; issue 7; tries 2",
 			`{"issueId":"7","allowedStatuses":["todo","backlog"],"held":false,"owner":null,"tries":2}`},
-		{`409 {"error": "Document is locked", "details": {}}`, "Document is locked (HTTP 409); selvage issue unlock ISSUE DOCUMENT opens it", `{}`},
-		{`400 {"error": "Validation error", "details": [{"path": ["status"], "message": "Required"}]}`, "Validation error (HTTP 400): status: Required", `[{"path":["status"],"message":"Required"}]`},
+		{`409 {"error": "Document is locked", "details": {}}`,
+			"Document is locked (HTTP 409); selvage issue unlock ISSUE DOCUMENT opens it", `{}`},
+		{`400 {"error": "Validation error", "details": [{"path": ["status"], "message": "Required"}]}`,
+			"Validation error (HTTP 400): status: Required", `[{"path":["status"],"message":"Required"}]`},
 		{`400 nonsense`, "400 Bad Request: nonsense (HTTP 400)", ""},
 	} {
 		answering(t, map[string]string{"PATCH /api/issues/ACM-1": c.body})
@@ -83,19 +86,22 @@ func TestRefusalsSayWhatIsNext(t *testing.T) {
 func TestMisuseIsJSON(t *testing.T) {
 	answering(t, nil)
 	for _, args := range [][]string{
-		{"-o", "json", "issue", "show"}, {"issue", "show", "--output=json"}, {"issue", "show", "-ojson"}, {"issue", "show", "ACM-1", "--spare", "-o", "json"},
+		{"-o", "json", "issue", "show"}, {"issue", "show", "--output=json"}, {"issue", "show", "-ojson"},
+		{"issue", "show", "ACM-1", "--spare", "-o", "json"},
 		{"issue", "list", "--limit", "x", "-o", "json"}, {"isue", "-o", "json"},
 	} {
 		status, out, talk := told(t, args...)
 		var got struct{ Error, Usage string }
-		if err := json.Unmarshal([]byte(talk), &got); err != nil || status != cli.ExitMisused || out != "" || got.Error == "" || got.Usage == "" {
+		if err := json.Unmarshal([]byte(talk), &got); err != nil || status != cli.ExitMisused || out != "" ||
+			got.Error == "" || got.Usage == "" {
 			t.Errorf("selvage %q ended with %d: %s%s", args, status, out, talk)
 		}
 	}
 	if _, _, talk := told(t, "issue", "show", "--", "-o", "json"); json.Valid([]byte(talk)) {
 		t.Errorf("an argument is taken for a flag: %s", talk)
 	}
-	if _, _, talk := told(t, "issue", "list", "--limit", "x"); !strings.Contains(talk, `--limit is "x": want a whole number`) {
+	if _, _, talk := told(t, "issue", "list", "--limit", "x"); !strings.Contains(talk,
+		`--limit is "x": want a whole number`) {
 		t.Errorf("--limit x says %s", talk)
 	}
 }
@@ -136,11 +142,13 @@ func TestListedAreNamed(t *testing.T) {
 	for _, c := range []struct{ line, asked, says string }{
 		{"agent revoke-key Bob laptop", "DELETE /api/agents/b/keys/0199-a {}", ""},
 		{"agent revoke-key Bob 0200", "DELETE /api/agents/b/keys/0200-c {}", ""},
-		{"agent revoke-key Bob desk", "", "more than one key matches \"desk\": give more of the ID, which is one of 0199-b, 0200-c"},
+		{"agent revoke-key Bob desk", "",
+			"more than one key matches \"desk\": give more of the ID, which is one of 0199-b, 0200-c"},
 		{"agent revoke-key Bob 07", "DELETE /api/agents/b/keys/07 {}", ""},
 		{"issue accept ACM-1 0199-b", "POST /api/issues/ACM-1/interactions/0199-b/accept {}", ""},
 		{"issue accept ACM-1 0199", "", "more than one interaction matches \"0199\""},
-		{"issue answer ACM-1 0199-a which=a,b:or", `POST /api/issues/ACM-1/interactions/0199-a/respond {"answers":[{"optionIds":["a","b"],"otherText":"or","questionId":"which"}]}`, ""},
+		{"issue answer ACM-1 0199-a which=a,b:or",
+			`POST /api/issues/ACM-1/interactions/0199-a/respond {"answers":[{"optionIds":["a","b"],"otherText":"or","questionId":"which"}]}`, ""},
 		{"issue answer ACM-1 0199-a which", "", "selvage issue asked ACM-1 0199-a shows both"},
 		{"issue link ACM-1 01", `POST /api/issues/ACM-1/approvals {"approvalId":"0199-a"}`, ""},
 		{"member approve 01", "POST /api/companies/c/join-requests/0199-a/approve {}", ""},
@@ -150,7 +158,8 @@ func TestListedAreNamed(t *testing.T) {
 		{"key board revoke lap", "DELETE /api/board-api-keys/0199-a {}", ""},
 		{"issue unsay ACM-1 01", "DELETE /api/issues/ACM-1/comments/01 {}", ""},
 		{"issue detach 01", "", "\"01\" is no whole ID: name the issue that it belongs to before it"},
-		{"issue detach 0199c0de-0000-7000-8000-000000000000", "DELETE /api/attachments/0199c0de-0000-7000-8000-000000000000 {}", ""},
+		{"issue detach 0199c0de-0000-7000-8000-000000000000",
+			"DELETE /api/attachments/0199c0de-0000-7000-8000-000000000000 {}", ""},
 		{"company delete 01 --yes", "", "no company \"01\": see selvage company list"},
 		{"company delete acm --yes", "DELETE /api/companies/c {}", ""},
 		{"company delete Acme --yes", "DELETE /api/companies/c {}", ""},
@@ -167,18 +176,21 @@ func TestListedAreNamed(t *testing.T) {
 func TestMayKeepsTheRest(t *testing.T) {
 	bob := `{"id": "b", "name": "Bob", "permissions": {"canCreateAgents": true, "canCreateSkills": false}, "access": {"canAssignTasks": true, "taskAssignSource": "explicit_grant"}}`
 	asked := answering(t, map[string]string{
-		"GET /api/companies": oneCompany, "GET /api/companies/c/agents": `[{"id": "b", "name": "Bob"}]`, "GET /api/agents/b": bob, "PATCH /api/agents/b/permissions": bob,
+		"GET /api/companies": oneCompany, "GET /api/companies/c/agents": `[{"id": "b", "name": "Bob"}]`,
+		"GET /api/agents/b": bob, "PATCH /api/agents/b/permissions": bob,
 	})
 	for _, c := range []struct{ line, asked string }{
 		{"agent may Bob", ""},
 		{"agent may Bob --assign=false", `PATCH /api/agents/b/permissions {"canAssignTasks":false,"canCreateAgents":true}`},
-		{"agent may Bob --create-skills", `PATCH /api/agents/b/permissions {"canAssignTasks":true,"canCreateAgents":true,"canCreateSkills":true}`},
+		{"agent may Bob --create-skills",
+			`PATCH /api/agents/b/permissions {"canAssignTasks":true,"canCreateAgents":true,"canCreateSkills":true}`},
 	} {
 		*asked = ""
 		status, out, talk := told(t, strings.Fields(c.line)...)
 		want := "create-agents  true   hire others\nassign         true   give work to others\ncreate-skills  false  add and change skills\n"
 		if status != 0 || *asked != c.asked || out != want {
-			t.Errorf("selvage %s ended with %d, asked %q and said %s%s, want %q and %q", c.line, status, *asked, out, talk, c.asked, want)
+			t.Errorf("selvage %s ended with %d, asked %q and said %s%s, want %q and %q", c.line, status, *asked, out, talk,
+				c.asked, want)
 		}
 	}
 }
@@ -186,9 +198,10 @@ func TestMayKeepsTheRest(t *testing.T) {
 // Members are shown in two columns, with agents' names.
 func TestMembersStandInColumns(t *testing.T) {
 	answering(t, map[string]string{
-		"GET /api/companies": oneCompany, "GET /api/companies/c/agents": `[{"id": "0199c0de-5f02-79a6-92bc-807bd79fee94", "name": "Bob"}]`,
-		"GET /api/companies/c/goals": `[{"id": "g", "title": "Arms"}]`,
-		"GET /api/goals/g":           `{"companyId": "c", "ownerAgentId": "0199c0de-5f02-79a6-92bc-807bd79fee94", "aNameThatIsLongerThanOthers": true, "nothing": null, "in": {"it": 1}}`,
+		"GET /api/companies":          oneCompany,
+		"GET /api/companies/c/agents": `[{"id": "0199c0de-5f02-79a6-92bc-807bd79fee94", "name": "Bob"}]`,
+		"GET /api/companies/c/goals":  `[{"id": "g", "title": "Arms"}]`,
+		"GET /api/goals/g":            `{"companyId": "c", "ownerAgentId": "0199c0de-5f02-79a6-92bc-807bd79fee94", "aNameThatIsLongerThanOthers": true, "nothing": null, "in": {"it": 1}}`,
 	})
 	want := "aNameThatIsLongerThanOthers  true\ncompanyId                    c\nin.it                        1\nownerAgentId                 Bob 0199c0de-5f02-79a6-92bc-807bd79fee94\n"
 	if status, out, talk := told(t, "goal", "show", "Arms", "-o", "wide"); status != 0 || out != want {
@@ -203,8 +216,9 @@ func TestMembersStandInColumns(t *testing.T) {
 // columns of tables.
 func TestWhatOthersWroteIsOnlyShown(t *testing.T) {
 	answering(t, map[string]string{
-		"GET /api/companies": oneCompany, "GET /api/companies/c/agents": `[{"id": "b", "name": "B\u001b[2Job\n2", "role": "qa", "status": "idle"}]`,
-		"GET /api/issues/ACM-1": `{"identifier": "ACM-1", "companyId": "c", "title": "\u001b]0;x\u0007", "description": "two\nlines\u009b"}`, "GET /api/issues/ACM-1/comments": `[{"body": "a\u001bc"}]`,
+		"GET /api/companies":          oneCompany,
+		"GET /api/companies/c/agents": `[{"id": "b", "name": "B\u001b[2Job\n2", "role": "qa", "status": "idle"}]`,
+		"GET /api/issues/ACM-1":       `{"identifier": "ACM-1", "companyId": "c", "title": "\u001b]0;x\u0007", "description": "two\nlines\u009b"}`, "GET /api/issues/ACM-1/comments": `[{"body": "a\u001bc"}]`,
 		"GET /api/issues/ACM-1/live-runs": `[{"agentId": "b", "waiting": {"text": "no\u001b[2J node", "do": "\u0007"}}]`,
 		"GET /api/companies/c/goals":      `[{"id": "g", "title": "\u001b[31mred"}]`,
 	})

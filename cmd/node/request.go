@@ -57,7 +57,8 @@ func apiCommand(c *cli.CLI) *cobra.Command {
 	var data string
 	var query []string
 	cmd := &cobra.Command{
-		Use: "api [METHOD] [PATH]", Short: "Make one request of the API, or list what it answers", Args: cobra.MaximumNArgs(2),
+		Use: "api [METHOD] [PATH]", Short: "Make one request of the API, or list what it answers",
+		Args: cobra.MaximumNArgs(2),
 		Long: `Make one request of the API, with your credential, and print what it answers: JSON in
 readable form, all else byte by byte. {company} in the path is the company of
 --company. The body is JSON: --data, @FILE, or @- for standard input. Without a path

@@ -106,7 +106,8 @@ func (r runRow) why() string {
 // idle reports whether a timer woke the agent for nothing: the run succeeded, had no
 // issue, and wrote nothing.
 func (r runRow) idle() bool {
-	return r.InvocationSource == "timer" && r.Status == "succeeded" && r.Context.IssueID == "" && r.LivenessState != nil && *r.LivenessState == "empty_response"
+	return r.InvocationSource == "timer" && r.Status == "succeeded" && r.Context.IssueID == "" && r.LivenessState != nil &&
+		*r.LivenessState == "empty_response"
 }
 
 // idleTimers counts the idle timer runs of one agent at the beginning of a list.
@@ -175,7 +176,8 @@ func runCommand(c *cli.CLI) *cobra.Command {
 						why = fmt.Sprintf("%d timers that did nothing (--all lists them)", same)
 						n += same - 1
 					}
-					t = append(t, []string{r.ID, cmp.Or(names[r.AgentID], cli.Short(r.AgentID)), r.Status, r.InvocationSource, cli.Dash(nodes[r.NodeID]), cli.When(w, r.CreatedAt), why})
+					t = append(t, []string{r.ID, cmp.Or(names[r.AgentID], cli.Short(r.AgentID)), r.Status, r.InvocationSource,
+						cli.Dash(nodes[r.NodeID]), cli.When(w, r.CreatedAt), why})
 				}
 				cli.Table(w, "RUN AGENT STATUS SOURCE NODE CREATED WHY", t)
 			})
@@ -274,7 +276,8 @@ func newestRun(c *cli.CLI, cmd *cobra.Command, args []string) (runRow, error) {
 		}
 	}
 	var rows []runRow
-	if err := c.Call(cmd.Context(), "GET", "/api/companies/"+company+"/heartbeat-runs?"+q.Encode(), nil, &rows); err != nil {
+	if err := c.Call(cmd.Context(), "GET", "/api/companies/"+company+"/heartbeat-runs?"+q.Encode(), nil,
+		&rows); err != nil {
 		return runRow{}, err
 	}
 	if len(rows) == 0 {

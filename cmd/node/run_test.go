@@ -20,7 +20,8 @@ func TestIdleTimersAreFolded(t *testing.T) {
 		"GET /api/v1/mesh/members":    `[]`,
 		"GET /api/companies/c/heartbeat-runs": "[" + strings.Join([]string{
 			idle(1, "a"), idle(2, "a"), idle(3, "a"), idle(4, "b"), run(5, "b", "timer", "succeeded", "advanced", ""),
-			run(6, "b", "timer", "failed", "failed", ""), idle(7, "b"), run(8, "b", "timer", "succeeded", "empty_response", "i"), idle(9, "b"), idle(10, "b"),
+			run(6, "b", "timer", "failed", "failed", ""), idle(7, "b"), run(8, "b", "timer", "succeeded", "empty_response", "i"),
+			idle(9, "b"), idle(10, "b"),
 		}, ",") + "]",
 	})
 	var shown []string

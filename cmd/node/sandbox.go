@@ -39,7 +39,8 @@ when it was ended. With -o json what happened is told as one object.`,
 		Example: `  selvage sandbox run hello.wasm --fuel 1000000000 -- world
   selvage sandbox run count.wasm --dir ./books:/books:ro -o json < list.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			call := sandbox.Call{Args: append([]string{filepath.Base(args[0])}, args[1:]...), Env: env, Stdin: cmd.InOrStdin(), Limits: limits}
+			call := sandbox.Call{Args: append([]string{filepath.Base(args[0])}, args[1:]...), Env: env, Stdin: cmd.InOrStdin(),
+				Limits: limits}
 			for _, v := range env {
 				if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
 					return cli.Misuse(fmt.Errorf("--env %q is not K=V", v))
@@ -66,7 +67,8 @@ when it was ended. With -o json what happened is told as one object.`,
 	f.Int64Var(&limits.Fuel, "fuel", sandbox.DefaultFuel, "units of fuel; an instruction is about one")
 	f.Int64Var(&limits.Memory, "memory", sandbox.DefaultMemory, "bytes of memory")
 	f.DurationVar(&limits.Time, "timeout", sandbox.DefaultTime, "how long it may take")
-	f.IntVar(&limits.Output, "max-output", sandbox.DefaultOutput, "bytes of standard output, and as many of standard error")
+	f.IntVar(&limits.Output, "max-output", sandbox.DefaultOutput,
+		"bytes of standard output, and as many of standard error")
 	f.StringArrayVar(&dirs, "dir", nil, "a directory that it sees, HOST:GUEST or HOST:GUEST:ro")
 	f.StringArrayVar(&env, "env", nil, "a variable that it sees, K=V")
 	f.BoolVar(&fixed, "fixed", false, "clock and random numbers that are the same each time")
@@ -135,7 +137,8 @@ func readModule(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, sandbox.DefaultModule+1)) // one byte more, so that a large module is refused with its code
+	return io.ReadAll(io.LimitReader(f,
+		sandbox.DefaultModule+1)) // one byte more, so that a large module is refused with its code
 }
 
 // openDir opens HOST:GUEST or HOST:GUEST:ro.

@@ -51,7 +51,8 @@ itself when its lease ends. What waits keeps its place until selvage resume.`,
 			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/stop", map[string]any{"reason": reason}, &row); err != nil {
 				return err
 			}
-			for deadline := time.Now().Add(stopWait); row.Running+row.Closing > 0 && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+			for deadline := time.Now().Add(stopWait); row.Running+row.Closing > 0 && time.Now().
+				Before(deadline); time.Sleep(200 * time.Millisecond) {
 				if err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/stop", nil, &row); err != nil {
 					return err
 				}
@@ -90,7 +91,8 @@ func explainCommand(c *cli.CLI) *cobra.Command {
 				fmt.Fprintf(w, "%s is %s, %s\n", p.RunID, p.Status, p.Summary)
 				var t [][]string
 				for _, r := range p.Candidates {
-					score, why := strconv.FormatInt(r.Score, 10), fmt.Sprintf("%d‰ of its slots, %d‰ of its processors are taken", r.Slots, r.Load)
+					score, why := strconv.FormatInt(r.Score, 10), fmt.Sprintf("%d‰ of its slots, %d‰ of its processors are taken",
+						r.Slots, r.Load)
 					if r.Affinity != nil {
 						why += "; drawn by its " + *r.Affinity
 					}
@@ -118,13 +120,17 @@ leadership on, and wait until what it has begun is over.`,
 				return err
 			}
 			var row memberRow
-			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/cordon", map[string]any{"drain": true, "reason": reason}, &row); err != nil {
+			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/cordon",
+				map[string]any{"drain": true, "reason": reason}, &row); err != nil {
 				return err
 			}
 			if err := drained(c, cmd, &row, wait); err != nil {
 				return err
 			}
-			err = c.Print(cmd, row, func(w io.Writer) { fmt.Fprintf(w, "%s is %s, %d runs\n", row.Name, row.Scheduling, row.Runs) })
+			err = c.Print(cmd, row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s is %s, %d runs\n", row.Name, row.Scheduling,
+					row.Runs)
+			})
 			if err == nil && row.Runs > 0 {
 				err = fmt.Errorf("%s still has %d runs", row.Name, row.Runs)
 			}

@@ -71,11 +71,15 @@ func setMine(c *cli.CLI) *cobra.Command {
 			var row secretRow
 			for _, r := range rows {
 				if r.Key == args[0] {
-					return c.Send(cmd, "POST", at+"/"+r.ID+"/rotate", in, &row, func(w io.Writer) { fmt.Fprintf(w, "%s version %d\n", args[0], row.LatestVersion) })
+					return c.Send(cmd, "POST", at+"/"+r.ID+"/rotate", in, &row,
+						func(w io.Writer) { fmt.Fprintf(w, "%s version %d\n", args[0], row.LatestVersion) })
 				}
 			}
 			in["definitionKey"] = args[0]
-			return c.Send(cmd, "POST", at, in, &row, func(w io.Writer) { fmt.Fprintf(w, "%s version %d\n", args[0], row.LatestVersion) })
+			return c.Send(cmd, "POST", at, in, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s version %d\n", args[0],
+					row.LatestVersion)
+			})
 		},
 	}
 }

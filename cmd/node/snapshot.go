@@ -127,7 +127,8 @@ func readSmall(path string) ([]byte, error) {
 }
 
 func snapshotCommand(c *cli.CLI) *cobra.Command {
-	return cli.Group("snapshot", "Backups of the mesh", snapshotKeyCommand(), snapshotSaveCommand(c), snapshotInspectCommand(c), snapshotRestoreCommand(c))
+	return cli.Group("snapshot", "Backups of the mesh", snapshotKeyCommand(), snapshotSaveCommand(c),
+		snapshotInspectCommand(c), snapshotRestoreCommand(c))
 }
 
 func snapshotKeyCommand() *cobra.Command {
@@ -156,7 +157,8 @@ that makes backups for it holds no secret that opens them. Keep FILE away from t
 
 func (o *opener) openFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.key, "key", "", "file with the secret key that opens it")
-	cmd.Flags().StringVar(&o.passphraseFile, "passphrase-file", "", "file with the passphrase (else $SELVAGE_PASSPHRASE, else it is asked for)")
+	cmd.Flags().StringVar(&o.passphraseFile, "passphrase-file", "",
+		"file with the passphrase (else $SELVAGE_PASSPHRASE, else it is asked for)")
 }
 
 func snapshotSaveCommand(c *cli.CLI) *cobra.Command {
@@ -180,7 +182,10 @@ belongs to one machine stays out: node identities, workspaces, logs that were no
 				return err
 			}
 			far := c.Progress(cmd, "saving a backup")
-			err = node.WriteBackup(args[0], func(w io.Writer) error { return backup(cmd.Context(), c, far.Writer(w), to, !noFiles) })
+			err = node.WriteBackup(args[0], func(w io.Writer) error {
+				return backup(cmd.Context(), c, far.Writer(w), to,
+					!noFiles)
+			})
 			if far.End(); err != nil {
 				return err
 			}
@@ -188,7 +193,8 @@ belongs to one machine stays out: node identities, workspaces, logs that were no
 		},
 	}
 	cmd.Flags().StringArrayVar(&o.recipients, "to", nil, "public key of who can open it, or @FILE (repeat for more)")
-	cmd.Flags().StringVar(&o.passphraseFile, "passphrase-file", "", "file with a passphrase (else $SELVAGE_PASSPHRASE, else, without --to, it is asked for)")
+	cmd.Flags().StringVar(&o.passphraseFile, "passphrase-file", "",
+		"file with a passphrase (else $SELVAGE_PASSPHRASE, else, without --to, it is asked for)")
 	cmd.Flags().BoolVar(&noFiles, "no-files", false, "leave attachments and images out")
 	return cmd
 }
@@ -205,7 +211,8 @@ func backup(ctx context.Context, c *cli.CLI, w io.Writer, to []identity.Recipien
 			in.Recipients = append(in.Recipients, identity.FormatRecipient(pub))
 			continue
 		}
-		in.Passphrase = &client.PassphraseKey{Recipient: identity.FormatRecipient(pub), Salt: r.KDF.Salt, Time: r.KDF.Time, MemoryKiB: r.KDF.Memory, Threads: r.KDF.Threads}
+		in.Passphrase = &client.PassphraseKey{Recipient: identity.FormatRecipient(pub), Salt: r.KDF.Salt, Time: r.KDF.Time,
+			MemoryKiB: r.KDF.Memory, Threads: r.KDF.Threads}
 	}
 	asks, err := c.Reading("")
 	if err != nil {
@@ -240,7 +247,8 @@ func describeBackup(c *cli.CLI, cmd *cobra.Command, path string) error {
 }
 
 func describeAbout(a node.About) string {
-	return fmt.Sprintf("mesh %s (%s) in epoch %d at height %d, taken %s by node %s", a.Name, a.Mesh.Short(), a.Epoch, a.Height, a.At, a.Node.Short())
+	return fmt.Sprintf("mesh %s (%s) in epoch %d at height %d, taken %s by node %s", a.Name, a.Mesh.Short(), a.Epoch,
+		a.Height, a.At, a.Node.Short())
 }
 
 func filesIn(a node.About) string {
@@ -289,7 +297,8 @@ func snapshotInspectCommand(c *cli.CLI) *cobra.Command {
 			}
 			return c.Print(cmd, v, func(w io.Writer) {
 				fmt.Fprintf(w, "%s: %s\n", args[0], describeAbout(v.About))
-				fmt.Fprintf(w, "whole and undamaged: %d rows in %d bytes, %d files in %d bytes\n", v.Rows, v.StateBytes, v.Files, v.FileBytes)
+				fmt.Fprintf(w, "whole and undamaged: %d rows in %d bytes, %d files in %d bytes\n", v.Rows, v.StateBytes, v.Files,
+					v.FileBytes)
 				left(w, v)
 			})
 		},
@@ -378,7 +387,8 @@ the survivor has not heard of is lost to the new epoch.`,
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "the state of the old epoch is kept in %s; start the node again, and it follows the mesh\n", kept)
+				fmt.Fprintf(cmd.ErrOrStderr(),
+					"the state of the old epoch is kept in %s; start the node again, and it follows the mesh\n", kept)
 				return nil
 			}
 			v, err := node.Recover(cmd.Context(), dir, machine, yes)
@@ -387,7 +397,8 @@ the survivor has not heard of is lost to the new epoch.`,
 			}
 			return c.Print(cmd, v, func(w io.Writer) {
 				fmt.Fprintf(w, "node %s of mesh %s\n", v.Node.Short(), v.Mesh.Short())
-				fmt.Fprintf(w, "state applied to index %d, log to %d, its last entry of %s\n", v.Applied, v.Last, v.At.UTC().Format("2006-01-02 15:04:05Z"))
+				fmt.Fprintf(w, "state applied to index %d, log to %d, its last entry of %s\n", v.Applied, v.Last,
+					v.At.UTC().Format("2006-01-02 15:04:05Z"))
 				if v.Damage != "" {
 					fmt.Fprintf(w, "%s\nThis is what can still be read of it.\n", v.Damage)
 				}

@@ -83,7 +83,8 @@ func pick(v any, path string) string {
 }
 
 // notJSON are the commands that print a text or an image, whatever -o is.
-var notJSON = []string{"selvage org svg", "selvage org png", "selvage audit csv", "selvage issue download", "selvage monitor"}
+var notJSON = []string{"selvage org svg", "selvage org png", "selvage audit csv", "selvage issue download",
+	"selvage monitor"}
 
 // inTests are the commands that have their own tests.
 var inTests = map[string]func(*testing.T){"selvage mcp": TestMCPOverStdio}
@@ -212,7 +213,8 @@ func tell(t *testing.T, lines []storyLine, output string, asked map[string]bool)
 		}
 		var last any
 		var err error
-		for values := json.NewDecoder(bytes.NewReader(out.Bytes())); err == nil && as == "json" && !slices.Contains(notJSON, commandOf(l.args)); {
+		for values := json.NewDecoder(bytes.NewReader(out.Bytes())); err == nil && as == "json" && !slices.Contains(notJSON,
+			commandOf(l.args)); {
 			err = values.Decode(&last)
 		}
 		if err != nil && !errors.Is(err, io.EOF) {

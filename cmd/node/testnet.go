@@ -24,13 +24,16 @@ func testnetCommand(c *cli.CLI) *cobra.Command {
 	g := cli.Group("testnet", "Start and stop a mesh of several nodes on this machine", t.up(), t.status(), t.partition(),
 		t.one("kill", "End a node without warning (SIGKILL)", "{node} is killed, it was process {pid}",
 			func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Kill(n) }),
-		t.one("start", "Start a node again, with the program that is called", "{node} serves on {http}, it is process {pid} of {bin}", start),
-		t.one("pause", "Stop a node's process (SIGSTOP)", "{node} stands still, process {pid}; selvage testnet resume {node} lets it go on",
+		t.one("start", "Start a node again, with the program that is called",
+			"{node} serves on {http}, it is process {pid} of {bin}", start),
+		t.one("pause", "Stop a node's process (SIGSTOP)",
+			"{node} stands still, process {pid}; selvage testnet resume {node} lets it go on",
 			func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Pause(n) }),
 		t.one("resume", "Let a paused node go on", "{node} goes on, process {pid}",
 			func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Resume(n) }),
 		t.whole("heal", "Mend all links", "all links are mended", (*testnet.Processes).Heal),
-		t.whole("down", "Stop all nodes; their data stays", "all nodes are stopped, their data is kept", (*testnet.Processes).Down))
+		t.whole("down", "Stop all nodes; their data stays", "all nodes are stopped, their data is kept",
+			(*testnet.Processes).Down))
 	g.PersistentFlags().StringVar(&t.dir, "dir", ".run/mesh", "where the mesh lives")
 	return g
 }
@@ -106,7 +109,8 @@ func (t *testnetVerbs) partition() *cobra.Command {
 
 // one returns a command that does something to one node. In says stand {node}, {pid}, {http}
 // and {bin}.
-func (t *testnetVerbs) one(verb, short, says string, do func(cmd *cobra.Command, p *testnet.Processes, name string) error) *cobra.Command {
+func (t *testnetVerbs) one(verb, short, says string, do func(cmd *cobra.Command, p *testnet.Processes,
+	name string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " NODE", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -122,7 +126,8 @@ func (t *testnetVerbs) one(verb, short, says string, do func(cmd *cobra.Command,
 				return err
 			}
 			return t.Print(cmd, n, func(w io.Writer) {
-				fmt.Fprintln(w, strings.NewReplacer("{node}", n.Name, "{pid}", strconv.Itoa(n.PID), "{http}", n.HTTP, "{bin}", p.Bin).Replace(says))
+				fmt.Fprintln(w, strings.NewReplacer("{node}", n.Name, "{pid}", strconv.Itoa(n.PID), "{http}", n.HTTP, "{bin}",
+					p.Bin).Replace(says))
 			})
 		},
 	}

@@ -72,7 +72,9 @@ func toolCommand(c *cli.CLI) *cobra.Command {
 			})
 		},
 	}
-	return cli.Group("tool", "Tools of a company: programs that run in the sandbox, signed by version", list, toolBuildCommand(c), toolDeployCommand(c, at), toolVersionsCommand(c, at), toolRunCommand(c, at), toolRevokeCommand(c, at))
+	return cli.Group("tool", "Tools of a company: programs that run in the sandbox, signed by version", list,
+		toolBuildCommand(c), toolDeployCommand(c, at), toolVersionsCommand(c, at), toolRunCommand(c, at),
+		toolRevokeCommand(c, at))
 }
 
 func toolDeployCommand(c *cli.CLI, at func(*cobra.Command, string) (string, error)) *cobra.Command {
@@ -114,7 +116,8 @@ func toolDeployCommand(c *cli.CLI, at func(*cobra.Command, string) (string, erro
 	}
 	cmd.Flags().StringVar(fields["description"], "description", "", "what it is for")
 	cmd.Flags().StringVar(fields["parameters"], "parameters", "", "JSON schema of its input")
-	cmd.Flags().StringVar(fields["effect"], "effect", "", "what a call may do, 0 to 1 of risk, security, privacy, novelty, fairness, as JSON")
+	cmd.Flags().StringVar(fields["effect"], "effect", "",
+		"what a call may do, 0 to 1 of risk, security, privacy, novelty, fairness, as JSON")
 	return cmd
 }
 
@@ -134,7 +137,8 @@ func toolVersionsCommand(c *cli.CLI, at func(*cobra.Command, string) (string, er
 					if v.Revoked {
 						state = "revoked"
 					}
-					t = append(t, []string{fmt.Sprint(v.Version), state, v.Hash[:min(16, len(v.Hash))], fmt.Sprint(v.Size), v.Signer[:min(12, len(v.Signer))], fmt.Sprint(v.Seq)})
+					t = append(t, []string{fmt.Sprint(v.Version), state, v.Hash[:min(16, len(v.Hash))], fmt.Sprint(v.Size),
+						v.Signer[:min(12, len(v.Signer))], fmt.Sprint(v.Seq)})
 				}
 				cli.Table(w, "VERSION STATE SHA256 BYTES SIGNER HEIGHT", t)
 			})

@@ -105,5 +105,6 @@ func build(cmd *cobra.Command, dir, to string) (language string, err error) {
 	if err != nil || len(files) == 0 {
 		return "", cli.Misuse(fmt.Errorf("%s has neither Go files nor a Cargo.toml", dir))
 	}
-	return "go", run([]string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", to, ".")
+	return "go", run([]string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags=-s -w",
+		"-o", to, ".")
 }

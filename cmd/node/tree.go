@@ -17,25 +17,34 @@ var onTreePath = cli.Field{Place: 1, Member: "path"}
 
 // treeVerbs are about who may do what on a path of the resource tree.
 var treeVerbs = []cli.Verb{
-	{Use: "grants [PATH]", Short: "List who may do what on a path and below it", Path: "/api/v1/tree/grants", Fields: []cli.Field{onTreePath},
+	{Use: "grants [PATH]", Short: "List who may do what on a path and below it", Path: "/api/v1/tree/grants",
+		Fields:  []cli.Field{onTreePath},
 		Columns: "PATH=path SUBJECT=subject ROLE=role DENY=yes?deny|'' DELEGATE=yes?delegate|'' UNTIL=until BY=by"},
-	{Use: "grant PATH SUBJECT", Short: "Say what somebody may do on a path and below it", Method: "POST", Path: "/api/v1/tree/grants",
+	{Use: "grant PATH SUBJECT", Short: "Say what somebody may do on a path and below it", Method: "POST",
+		Path:    "/api/v1/tree/grants",
 		Example: "  selvage tree grant /apps user:ada --role operator\n  selvage tree grant /kernel/tools '*' --deny",
-		Fields: []cli.Field{onTreePath, {Place: 2, Member: "subject"}, {Name: "role", Member: "role", About: "viewer, operator, admin or owner"},
-			{Name: "deny", Member: "deny", Kind: "bool", About: "take everything away"}, {Name: "delegate", Member: "delegate", Kind: "bool", About: "who has it may grant as much to others"},
+		Fields: []cli.Field{onTreePath, {Place: 2, Member: "subject"}, {Name: "role", Member: "role",
+			About: "viewer, operator, admin or owner"},
+			{Name: "deny", Member: "deny", Kind: "bool", About: "take everything away"}, {Name: "delegate", Member: "delegate",
+				Kind: "bool", About: "who has it may grant as much to others"},
 			{Name: "until", Member: "until", About: "when it ends, an ISO date with time"}}},
-	{Use: "revoke PATH SUBJECT", Short: "Take a grant back", Example: "  selvage tree revoke /apps user:ada", Method: "DELETE", Path: "/api/v1/tree/grants?path={1}&subject={2}"},
-	{Use: "access PATH [ACTION]", Short: "Ask whether you, or somebody, may do an action on a path", Path: "/api/v1/tree/access",
+	{Use: "revoke PATH SUBJECT", Short: "Take a grant back", Example: "  selvage tree revoke /apps user:ada",
+		Method: "DELETE", Path: "/api/v1/tree/grants?path={1}&subject={2}"},
+	{Use: "access PATH [ACTION]", Short: "Ask whether you, or somebody, may do an action on a path",
+		Path:    "/api/v1/tree/access",
 		Example: "  selvage tree access /companies read --subject user:ada",
-		Fields:  []cli.Field{onTreePath, {Place: 2, Member: "action"}, {Name: "subject", Member: "subject", About: "agent:ID or user:ID; you unless given"}},
-		Lines:   "allowed=allowed reason=reason subject=subject action=action path=path names=names"},
-	{Use: "commit", Short: "Commit the root of the tree on the chain now", Method: "POST", Path: "/api/v1/tree/commit", Lines: "root=root vertices=vertices height=height at=at"},
+		Fields: []cli.Field{onTreePath, {Place: 2, Member: "action"}, {Name: "subject", Member: "subject",
+			About: "agent:ID or user:ID; you unless given"}},
+		Lines: "allowed=allowed reason=reason subject=subject action=action path=path names=names"},
+	{Use: "commit", Short: "Commit the root of the tree on the chain now", Method: "POST", Path: "/api/v1/tree/commit",
+		Lines: "root=root vertices=vertices height=height at=at"},
 }
 
 // treeCommand shows the resource tree.
 func treeCommand(c *cli.CLI) *cobra.Command {
 	var depth int
-	tree := cli.Noun(c, "tree", "Show the resource tree: companies, agents, nodes, tools and secrets, and their root hash", treeVerbs...)
+	tree := cli.Noun(c, "tree", "Show the resource tree: companies, agents, nodes, tools and secrets, and their root hash",
+		treeVerbs...)
 	tree.Use, tree.Args = "tree [PATH]", cobra.MaximumNArgs(1)
 	tree.Long = `Show what lies at a path of the resource tree and below it. The root is a hash over path,
 kind and content of all of it: equal roots are equal trees. The leader commits it on the

@@ -145,27 +145,38 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 
 // declare defines the flags that set o.
 func (o *upOptions) declare(f *pflag.FlagSet) {
-	f.StringVar(&o.file, "config", "", "YAML file with these flags as keys; flags and $SELVAGE_<FLAG> go before it (default $SELVAGE_CONFIG)")
+	f.StringVar(&o.file, "config", "",
+		"YAML file with these flags as keys; flags and $SELVAGE_<FLAG> go before it (default $SELVAGE_CONFIG)")
 	f.StringVar(&o.conf.Dir, "dir", defaultDir(), "data directory")
-	f.StringVar(&o.engine, "containers", "", "program and flags for agents in containers, such as \"/usr/bin/podman --runtime runc\"; none for no containers (default: podman, or docker)")
-	f.StringVar(&o.conf.HTTP, "http", node.DefaultHTTP, "address of the HTTP API; beyond loopback only where the mesh is authenticated")
-	f.StringVar(&o.conf.Auth, "auth", "", "how people prove who they are on the mesh that this node founds: "+people.LocalTrusted+" (default) or "+people.Authenticated+"; on another mesh it must be the mesh's")
-	f.StringVar(&o.conf.TLS, "tls", node.TLSAuto, "whether the API is encrypted: on, off (loopback only), or auto, which is on beyond loopback")
+	f.StringVar(&o.engine, "containers", "",
+		"program and flags for agents in containers, such as \"/usr/bin/podman --runtime runc\"; none for no containers (default: podman, or docker)")
+	f.StringVar(&o.conf.HTTP, "http", node.DefaultHTTP,
+		"address of the HTTP API; beyond loopback only where the mesh is authenticated")
+	f.StringVar(&o.conf.Auth, "auth", "",
+		"how people prove who they are on the mesh that this node founds: "+people.LocalTrusted+" (default) or "+people.Authenticated+"; on another mesh it must be the mesh's")
+	f.StringVar(&o.conf.TLS, "tls", node.TLSAuto,
+		"whether the API is encrypted: on, off (loopback only), or auto, which is on beyond loopback")
 	f.StringVar(&o.conf.TLSCert, "tls-cert", "", "PEM file of the API's certificate (default: the node makes its own)")
 	f.StringVar(&o.conf.TLSKey, "tls-key", "", "PEM file of the certificate's key")
 	f.StringArrayVar(&o.conf.HTTPNames, "http-name", nil, "further name that the API is reached by (repeat for more)")
-	f.BoolVar(&o.conf.BehindProxy, "behind-proxy", false, "a proxy on this machine brings the requests and says from where: trust its X-Forwarded-For and -Proto")
+	f.BoolVar(&o.conf.BehindProxy, "behind-proxy", false,
+		"a proxy on this machine brings the requests and says from where: trust its X-Forwarded-For and -Proto")
 	f.StringVar(&o.conf.Mesh, "mesh", node.DefaultMesh, "UDP address for peers")
 	f.StringVar(&o.conf.Name, "name", "", "name of the node (default: the host's)")
-	f.StringVar(&o.conf.MeshName, "mesh-name", "", "name of the mesh that this node founds; where several are found on the network, of the one to join (default: after the node)")
-	f.StringVar(&o.conf.MDNS, "mdns", node.MDNSAuto, "where the node is announced and looks for others by multicast DNS: auto, off, or names of interfaces separated by commas")
-	f.StringVar(&o.conf.MeshID, "mesh-id", "", "the mesh (or the beginning of its ID) that a node without one asks to join, and no other")
+	f.StringVar(&o.conf.MeshName, "mesh-name", "",
+		"name of the mesh that this node founds; where several are found on the network, of the one to join (default: after the node)")
+	f.StringVar(&o.conf.MDNS, "mdns", node.MDNSAuto,
+		"where the node is announced and looks for others by multicast DNS: auto, off, or names of interfaces separated by commas")
+	f.StringVar(&o.conf.MeshID, "mesh-id", "",
+		"the mesh (or the beginning of its ID) that a node without one asks to join, and no other")
 	f.BoolVar(&o.conf.Found, "found", false, "found a mesh without looking for one")
 	f.StringVar(&o.conf.Owner, "owner", "", "owner key, or @FILE that holds it (default: owner.key in the data directory)")
-	f.DurationVar(&o.conf.RotateEvery, "rotate-keys", node.KeyAge, "how old the mesh's data and gossip keys become while this node leads")
+	f.DurationVar(&o.conf.RotateEvery, "rotate-keys", node.KeyAge,
+		"how old the mesh's data and gossip keys become while this node leads")
 	f.StringVar(&o.conf.Join, "join", "", "join token, or @FILE that holds it")
 	f.StringArrayVar(&o.conf.Seeds, "seed", nil, "host:port of a peer to look for (repeat for more)")
-	f.StringToStringVar(&o.labels, "label", nil, "labels for placement, key=value, with which the node is admitted; later: selvage node label")
+	f.StringToStringVar(&o.labels, "label", nil,
+		"labels for placement, key=value, with which the node is admitted; later: selvage node label")
 	f.Func("metrics-from", "network that reads /metrics without a credential where people sign in, such as 10.1.2.0/24 or 127.0.0.1/32 (repeat for more)", func(v string) error {
 		p, err := netip.ParsePrefix(v)
 		o.conf.MetricsFrom = append(o.conf.MetricsFrom, p.Masked())
@@ -177,17 +188,25 @@ func (o *upOptions) declare(f *pflag.FlagSet) {
 		return err
 	})
 	f.IntVar(&o.conf.Slots, "slots", scheduler.DefaultSlots, "how many runs this node carries out at once")
-	f.IntVar(&o.conf.MaxProcesses, "max-processes", kernel.DefaultMaxProcesses, "how many processes are spawned on this node at once, beside runs and services")
-	f.StringVar(&o.profile, "profile", string(node.ProfileDynamic), "what the node is made of: single (no mesh), static (peers by --seed and --join alone), dynamic, or cognitive (as dynamic, with --mind on)")
-	f.StringVar(&o.mind, "mind", string(node.MindAuto), "look for memories that are alike and link them: on, off, or auto: where there is memory enough")
-	f.StringVar(&o.size, "size", string(node.SizeAuto), "small for a board with little memory, normal, or auto: by the memory there is")
-	f.DurationVar(&o.conf.Backups.Every, "snapshot-every", 0, "how often this node makes a backup by itself, such as 24h (default: never)")
+	f.IntVar(&o.conf.MaxProcesses, "max-processes", kernel.DefaultMaxProcesses,
+		"how many processes are spawned on this node at once, beside runs and services")
+	f.StringVar(&o.profile, "profile", string(node.ProfileDynamic),
+		"what the node is made of: single (no mesh), static (peers by --seed and --join alone), dynamic, or cognitive (as dynamic, with --mind on)")
+	f.StringVar(&o.mind, "mind", string(node.MindAuto),
+		"look for memories that are alike and link them: on, off, or auto: where there is memory enough")
+	f.StringVar(&o.size, "size", string(node.SizeAuto),
+		"small for a board with little memory, normal, or auto: by the memory there is")
+	f.DurationVar(&o.conf.Backups.Every, "snapshot-every", 0,
+		"how often this node makes a backup by itself, such as 24h (default: never)")
 	f.IntVar(&o.conf.Backups.Keep, "snapshot-keep", node.DefaultBackups, "how many of them it keeps")
 	f.StringVar(&o.conf.Backups.Dir, "snapshot-dir", "", "where it puts them (default: backups in the data directory)")
-	f.StringArrayVar(&o.backups.recipients, "snapshot-to", nil, "public key of who can open them, or @FILE; see selvage snapshot key (repeat for more)")
-	f.StringVar(&o.backups.passphraseFile, "snapshot-passphrase-file", "", "file with a passphrase that opens them (or $SELVAGE_PASSPHRASE)")
+	f.StringArrayVar(&o.backups.recipients, "snapshot-to", nil,
+		"public key of who can open them, or @FILE; see selvage snapshot key (repeat for more)")
+	f.StringVar(&o.backups.passphraseFile, "snapshot-passphrase-file", "",
+		"file with a passphrase that opens them (or $SELVAGE_PASSPHRASE)")
 	f.BoolVar(&o.noFiles, "snapshot-no-files", false, "leave attachments and images out of them")
-	f.DurationVar(&o.conf.ScrubEvery, "scrub-every", node.DefaultScrubEvery, "within what time this node reads all of its disk to find what rotted; -1s: only when selvage scrub asks for it")
+	f.DurationVar(&o.conf.ScrubEvery, "scrub-every", node.DefaultScrubEvery,
+		"within what time this node reads all of its disk to find what rotted; -1s: only when selvage scrub asks for it")
 	f.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&o.faults, "faults", "", "file of faults to inject (testnets only)")
 	_ = f.MarkHidden("faults") // it is defined
@@ -259,7 +278,8 @@ func serve(ctx context.Context, cmd *cobra.Command, conf node.Config) error {
 			quick = 0
 		}
 		quick++
-		if !errors.Is(err, node.ErrDiverged) && !errors.Is(err, node.ErrDamaged) || conf.Conn != nil || quick > maxQuickRebuilds {
+		if !errors.Is(err, node.ErrDiverged) && !errors.Is(err, node.ErrDamaged) || conf.Conn != nil ||
+			quick > maxQuickRebuilds {
 			return err
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", err, "- rebuilding")
@@ -278,12 +298,16 @@ func serveOnce(ctx context.Context, cmd *cobra.Command, conf node.Config) error 
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "node %s (%s) of mesh %s serves on %s\n", n.Name(), n.ID().Short(), n.Mesh(), n.HTTPURL())
+	fmt.Fprintf(cmd.ErrOrStderr(), "node %s (%s) of mesh %s serves on %s\n", n.Name(), n.ID().Short(), n.Mesh(),
+		n.HTTPURL())
 	if f := n.Fingerprint(); f != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "its certificate has the fingerprint %s; without TLS it serves this machine on %s\n", f, n.LocalURL())
+		fmt.Fprintf(cmd.ErrOrStderr(), "its certificate has the fingerprint %s; without TLS it serves this machine on %s\n",
+			f, n.LocalURL())
 	}
 	if n.Unclaimed(ctx) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "nobody administers it yet: selvage auth signup, then selvage auth claim (on another machine with the code in %s)\n", filepath.Join(conf.Dir, node.ClaimFile))
+		fmt.Fprintf(cmd.ErrOrStderr(),
+			"nobody administers it yet: selvage auth signup, then selvage auth claim (on another machine with the code in %s)\n",
+			filepath.Join(conf.Dir, node.ClaimFile))
 	}
 	notified := make(chan struct{})
 	watching, done := context.WithCancel(ctx)

@@ -258,15 +258,18 @@ func TestFieldsAreTranslated(t *testing.T) {
 		status           int
 	}{
 		{line: "issue list --assignee none", seen: "assigneeAgentId=none&sortDir=asc&sortField=created"},
-		{line: "issue list --assignee bob --user me", seen: "assigneeAgentId=b&assigneeUserId=me&sortDir=asc&sortField=created"},
+		{line: "issue list --assignee bob --user me",
+			seen: "assigneeAgentId=b&assigneeUserId=me&sortDir=asc&sortField=created"},
 		{line: "issue list --limit 0", says: "--limit is 0: want at least 1", status: cli.ExitMisused},
 		{line: "activity --entity ACM-1 --limit 3", seen: "entityId=i&limit=3"},
 		{line: "audit list --entity ACM-1 --kind issue", seen: "entityId=i&entityType=issue"},
 		{line: "agent message send Bob hello", says: `JSON is neither JSON nor a file: "hello"`, status: cli.ExitMisused},
-		{line: "secret show", says: "selvage secret has no command \"show\": it has accesses, create", status: cli.ExitMisused},
+		{line: "secret show", says: "selvage secret has no command \"show\": it has accesses, create",
+			status: cli.ExitMisused},
 	} {
 		seen = ""
-		if status, _, talk := told(t, strings.Fields(c.line)...); status != c.status || seen != c.seen || !strings.Contains(talk, c.says) {
+		if status, _, talk := told(t, strings.Fields(c.line)...); status != c.status || seen != c.seen ||
+			!strings.Contains(talk, c.says) {
 			t.Errorf("selvage %s ended with %d, asked for %q and said %s, want %+v", c.line, status, seen, talk, c)
 		}
 	}

@@ -12,11 +12,13 @@ import (
 // commands, and what several verbs share.
 var (
 	withDescription = cli.Field{Name: "description", Member: "description", About: "what it is about"}
-	between         = []cli.Field{{Name: "from", Member: "from", About: "ISO date"}, {Name: "to", Member: "to", About: "ISO date"}}
-	withLimit       = cli.Field{Name: "limit", Member: "limit", Kind: "int", About: "at most so many"}
-	withOffset      = cli.Field{Name: "offset", Member: "offset", Kind: "int", About: "without the first so many"}
-	withMode        = cli.Field{Name: "mode", Member: "workMode", About: "standard, ask or planning"}
-	withPolicy      = cli.Field{Name: "policy", Member: "executionPolicy", Kind: "json", About: "who looks at the work before it is done, or a file with it"}
+	between         = []cli.Field{{Name: "from", Member: "from", About: "ISO date"},
+		{Name: "to", Member: "to", About: "ISO date"}}
+	withLimit  = cli.Field{Name: "limit", Member: "limit", Kind: "int", About: "at most so many"}
+	withOffset = cli.Field{Name: "offset", Member: "offset", Kind: "int", About: "without the first so many"}
+	withMode   = cli.Field{Name: "mode", Member: "workMode", About: "standard, ask or planning"}
+	withPolicy = cli.Field{Name: "policy", Member: "executionPolicy", Kind: "json",
+		About: "who looks at the work before it is done, or a file with it"}
 )
 
 const (
@@ -46,7 +48,8 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 		cli.Noun(c, "plan", "Issues made of an issue's plan", planVerbs...),
 		subs(cli.Noun(c, "remark", "Remarks on the words of a document", remarkVerbs...), remarkOnDocument(c)))
 	find("issue").AddCommand(cli.Noun(c, "product", "Work products of an issue", productVerbs...))
-	find("agent").AddCommand(cli.Noun(c, "memory", "Memories of an agent", memoryVerbs...), cli.Noun(c, "message", "Messages that wait for an agent", messageVerbs...))
+	find("agent").AddCommand(cli.Noun(c, "memory", "Memories of an agent", memoryVerbs...),
+		cli.Noun(c, "message", "Messages that wait for an agent", messageVerbs...))
 	cli.With(c, find("secret"), secretVerbs...).AddCommand(
 		cli.Noun(c, "wanted", "Secrets that each person stores for themselves", definitionVerbs...),
 		subs(cli.Noun(c, "mine", "Your own secrets, for runs that you are responsible for", mineVerbs...), setMine(c)))
@@ -58,8 +61,10 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 	cli.With(c, find("budget"), budgetVerbs...)
 	cli.With(c, find("routine"), routineVerbs...)
 	cli.With(c, find("routine", "trigger"), triggerVerbs...)
-	root.AddCommand(cli.Noun(c, "workspace", "Where runs work", spaceVerbs...), cli.Noun(c, "memory", "What a company remembers, and finding it again", recallVerbs...),
-		subs(subs(cli.Noun(c, "govern", "Ask the gate what it decides, by which rules, and change the rules", governVerbs...), amendmentCommands(c)...),
+	root.AddCommand(cli.Noun(c, "workspace", "Where runs work", spaceVerbs...),
+		cli.Noun(c, "memory", "What a company remembers, and finding it again", recallVerbs...),
+		subs(subs(cli.Noun(c, "govern", "Ask the gate what it decides, by which rules, and change the rules", governVerbs...),
+			amendmentCommands(c)...),
 			cli.Noun(c, "pack", "Packs of rules to start from", packVerbs...)))
 	find("memory").AddCommand(memoryConsolidate(c))
 	root.AddCommand(treeCommand(c))
@@ -71,10 +76,12 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 	cli.With(c, find("adapter"), adapterVerbs...)
 	cli.With(c, find("issue", "doc"), documentVerbs...)
 	cli.With(c, find("agent", "instructions"), instructionVerbs...)
-	cli.With(c, find("skill"), skillVerbs...).AddCommand(cli.Noun(c, "test", "Have agents try a skill", skillTestVerbs...), cli.Noun(c, "file", "Files of a skill", skillFileVerbs...))
+	cli.With(c, find("skill"), skillVerbs...).AddCommand(cli.Noun(c, "test", "Have agents try a skill", skillTestVerbs...),
+		cli.Noun(c, "file", "Files of a skill", skillFileVerbs...))
 	root.AddCommand(
 		cli.Noun(c, "goal", "Create and list the goals of a company", goalVerbs...),
-		cli.With(c, cli.Group("project", "Create and list projects, and where their work lies", cli.Noun(c, "workspace", "Workspaces of a project", workspaceVerbs...)), projectVerbs...),
+		cli.With(c, cli.Group("project", "Create and list projects, and where their work lies",
+			cli.Noun(c, "workspace", "Workspaces of a project", workspaceVerbs...)), projectVerbs...),
 		cli.Noun(c, "label", "Labels of issues", labelVerbs...),
 		cli.Noun(c, "environment", "Where runs are carried out, and machines that are reached over ssh", environmentVerbs...),
 		cli.Noun(c, "inbox", "List what waits for you", inboxVerbs...),

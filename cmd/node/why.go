@@ -49,7 +49,9 @@ var relations = map[string][2]string{
 }
 
 // mindVerb shows the mind of a node.
-var mindVerb = cli.Verb{Use: "mind", Short: "Show what the mind of this node did: ticks, impulses and links, and what was measured of the node", Path: "/api/v1/mind",
+var mindVerb = cli.Verb{Use: "mind",
+	Short: "Show what the mind of this node did: ticks, impulses and links, and what was measured of the node",
+	Path:  "/api/v1/mind",
 	Lines: "node=nodeId state=state leads=leads ticks=tick.count interval_µs=tick.intervalMicros budget_µs=tick.budgetMicros mean_µs=tick.meanMicros max_µs=tick.maxMicros " +
 		"waiting=impulses.waiting acknowledged=impulses.acknowledged dropped=impulses.dropped expired=impulses.expired sensed=loop.sensed searched=loop.searched " +
 		"linked=loop.linked commits=loop.commits hash_µs=calibration.hashMicros sync_µs=calibration.syncMicros search_µs=calibration.searchMicros tick_µs=calibration.tickMicros"}
@@ -89,7 +91,8 @@ func whyCommands(c *cli.CLI) []*cobra.Command {
 		return c.Show(cmd, at, &a, a.drawPath)
 	}
 	return []*cobra.Command{
-		walk("why", "Show why something is there, back to where it began", "  selvage why ACM-7\n  selvage why '#1234'\n  selvage why run:0193f2a1-7c55-7d01-9a6b-2f0c8f1e4d10 --depth 3 -o json"),
+		walk("why", "Show why something is there, back to where it began",
+			"  selvage why ACM-7\n  selvage why '#1234'\n  selvage why run:0193f2a1-7c55-7d01-9a6b-2f0c8f1e4d10 --depth 3 -o json"),
 		walk("effects", "Show what came of something", "  selvage effects ACM-7\n  selvage effects ACM-7 --limit 500"),
 		path,
 	}

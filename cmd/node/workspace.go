@@ -3,7 +3,8 @@ package main
 import "github.com/selvage-mesh/selvage/cmd/node/cli"
 
 func serviceVerb(action, short, words, at string) cli.Verb {
-	return cli.Verb{Use: action + " " + words, Short: short, Method: "POST", Path: at + "/runtime-services/" + action, Says: "{operation.id} {operation.status}",
+	return cli.Verb{Use: action + " " + words, Short: short, Method: "POST", Path: at + "/runtime-services/" + action,
+		Says:   "{operation.id} {operation.status}",
 		Fields: []cli.Field{{Name: "service", Member: "runtimeServiceId", About: "only this one, by its ID"}}}
 }
 

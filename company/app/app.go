@@ -44,8 +44,10 @@ type Step struct {
 
 // steps are the kinds that a change may contain: what an app brings, and nothing else.
 var steps = []string{
-	"agent.create", "agent.update", "agent.pause", "agent.resume", "agent.terminate", "agent.skills", "instructions.file", "asset.create",
-	"skill.create", "skill.update", "skill.delete", "skill.file", "routine.create", "routine.update", "routine.delete", "routine_trigger.create", "issue.create",
+	"agent.create", "agent.update", "agent.pause", "agent.resume", "agent.terminate", "agent.skills", "instructions.file",
+	"asset.create",
+	"skill.create", "skill.update", "skill.delete", "skill.file", "routine.create", "routine.update", "routine.delete",
+	"routine_trigger.create", "issue.create",
 }
 
 // A Part is a row that belongs to an app.
@@ -169,7 +171,8 @@ func (r Release) check() error {
 		return ledger.Refuse(ledger.Invalid, nil, "version: not MAJOR.MINOR.PATCH")
 	case !core.IsHash(r.Digest) || !core.IsHash(r.Signer):
 		return ledger.Refuse(ledger.Invalid, nil, "digest and signer: 64 hex digits")
-	case len(r.Manifest) > MaxManifest || len(r.Settings) > MaxManifest || !json.Valid(r.Manifest) || len(r.Settings) > 0 && !json.Valid(r.Settings):
+	case len(r.Manifest) > MaxManifest || len(r.Settings) > MaxManifest || !json.Valid(r.Manifest) ||
+		len(r.Settings) > 0 && !json.Valid(r.Settings):
 		return ledger.Refuse(ledger.TooLarge, nil, "manifest and settings: JSON of at most %d bytes", MaxManifest)
 	case len(r.Parts) > maxParts || len(r.Modules) > maxParts || len(r.Capabilities) > maxParts || len(r.Needs) > MaxApps:
 		return ledger.Refuse(ledger.TooLarge, nil, "an app has at most %d parts and capabilities", maxParts)
@@ -189,7 +192,8 @@ func (r Release) checkNeeds(tx *ledger.Tx, of ledger.CompanyID) error {
 	for _, n := range r.Needs {
 		a, ok := Named(tx, of, n.App)
 		if !ok {
-			return ledger.Refuse(ledger.Unprocessable, nil, "dependencies: needs the app %s %s; install it first", n.App, n.Range)
+			return ledger.Refuse(ledger.Unprocessable, nil, "dependencies: needs the app %s %s; install it first",
+				n.App, n.Range)
 		}
 		fits, err := Satisfies(a.Now.Version, n.Range)
 		if err != nil {
@@ -226,7 +230,8 @@ func carryOut(c *ledger.Context, list []Step, by string) error {
 // record leaves the line of a change of an app.
 func (a App) record(c *ledger.Context, action string) {
 	c.Record(ledger.Change{Action: action, EntityType: "app", EntityID: a.ID,
-		Details: core.Object{}.Str("name", a.Name).Str("version", a.Now.Version).Str("state", string(a.State)).Null("reason", a.Reason).Close()})
+		Details: core.Object{}.Str("name", a.Name).Str("version", a.Now.Version).Str("state", string(a.State)).
+			Null("reason", a.Reason).Close()})
 }
 
 func errNone() error { return ledger.Refuse(ledger.NotFound, nil, "App not found") }

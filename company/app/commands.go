@@ -47,13 +47,20 @@ const (
 
 // Rules are the rules of this room.
 var Rules = company.Rules{Kinds: []company.Kind{
-	{Name: KindInstall, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Weight: company.Weights.Installing, Do: ledger.Typed(install)},
-	{Name: KindUpgrade, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Weight: company.Weights.Installing, Do: ledger.Typed(upgrade)},
-	{Name: KindStart, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Weight: company.Weights.Execute, Do: ledger.Typed(start)},
-	{Name: KindStop, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Weight: company.Weights.Halting, Do: ledger.Typed(stop)},
-	{Name: KindRollback, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Weight: company.Weights.Installing, Do: ledger.Typed(rollback)},
-	{Name: KindSettle, From: company.FromNode, Traits: company.EndsKeys, Weight: company.Weights.ByNodes, Do: ledger.Typed(settle)},
-	{Name: KindRemove, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Weight: company.Weights.Removing, Do: ledger.Typed(remove)},
+	{Name: KindInstall, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys,
+		Weight: company.Weights.Installing, Do: ledger.Typed(install)},
+	{Name: KindUpgrade, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys,
+		Weight: company.Weights.Installing, Do: ledger.Typed(upgrade)},
+	{Name: KindStart, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys,
+		Weight: company.Weights.Execute, Do: ledger.Typed(start)},
+	{Name: KindStop, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys,
+		Weight: company.Weights.Halting, Do: ledger.Typed(stop)},
+	{Name: KindRollback, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys,
+		Weight: company.Weights.Installing, Do: ledger.Typed(rollback)},
+	{Name: KindSettle, From: company.FromNode, Traits: company.EndsKeys, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(settle)},
+	{Name: KindRemove, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys,
+		Weight: company.Weights.Removing, Do: ledger.Typed(remove)},
 }}
 
 func install(c *ledger.Context, p Install) (any, error) {
@@ -68,7 +75,8 @@ func install(c *ledger.Context, p Install) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "ID %q is in use, or not a UUID", p.ID)
 	}
 	if was, ok := Named(c.Tx, of, p.Name); ok {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The app %s is installed in version %s; upgrade it, or remove it first", p.Name, was.Now.Version)
+		return nil, ledger.Refuse(ledger.Conflict, nil,
+			"The app %s is installed in version %s; upgrade it, or remove it first", p.Name, was.Now.Version)
 	}
 	if err := core.HasRoom(Rows.All(c.Tx, of), MaxApps, "apps"); err != nil {
 		return nil, err
@@ -105,9 +113,12 @@ func upgrade(c *ledger.Context, p Upgrade) (any, error) {
 	case p.From != a.Now.Digest:
 		return nil, errMoved(a)
 	case !p.Older && compareVersions(p.Release.Version, a.Now.Version) <= 0:
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "version: %s is installed, and %s is not newer; pass --rollback to go back", a.Now.Version, p.Release.Version)
+		return nil, ledger.Refuse(ledger.Unprocessable, nil,
+			"version: %s is installed, and %s is not newer; pass --rollback to go back", a.Now.Version, p.Release.Version)
 	case !p.NewSigner && p.Release.Signer != a.Now.Signer:
-		return nil, ledger.Refuse(ledger.Forbidden, nil, "signer: version %s was signed with key %.16s, and this one with %.16s; pass --new-signer to trust it", a.Now.Version, a.Now.Signer, p.Release.Signer)
+		return nil, ledger.Refuse(ledger.Forbidden, nil,
+			"signer: version %s was signed with key %.16s, and this one with %.16s; pass --new-signer to trust it",
+			a.Now.Version, a.Now.Signer, p.Release.Signer)
 	case len(p.Back) > MaxSteps:
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "the way back has more than %d steps", MaxSteps)
 	}
@@ -193,7 +204,8 @@ func rollback(c *ledger.Context, p Change) (any, error) {
 	case err != nil:
 		return nil, err
 	case a.Back == nil:
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The app %s has no version to go back to: it was not upgraded since it was installed, or went back already", a.Name)
+		return nil, ledger.Refuse(ledger.Conflict, nil,
+			"The app %s has no version to go back to: it was not upgraded since it was installed, or went back already", a.Name)
 	}
 	if a, err = goBack(c, a, c.Cmd.Actor.ID, ""); err != nil {
 		return nil, err

@@ -17,7 +17,8 @@ func TestVersionsAndRanges(t *testing.T) {
 	for _, c := range []struct {
 		version, want string
 		fits          bool
-	}{{"1.2.3", "1.2.3", true}, {"1.2.4", "1.2.3", false}, {"1.2.4", ">=1.2.3", true}, {"2.0.0", ">=1.2.3", true}, {"1.9.0", "^1.2.3", true}, {"2.0.0", "^1.2.3", false}, {"1.2.2", "^1.2.3", false}, {"0.0.1", "*", true}} {
+	}{{"1.2.3", "1.2.3", true}, {"1.2.4", "1.2.3", false}, {"1.2.4", ">=1.2.3", true}, {"2.0.0", ">=1.2.3", true},
+		{"1.9.0", "^1.2.3", true}, {"2.0.0", "^1.2.3", false}, {"1.2.2", "^1.2.3", false}, {"0.0.1", "*", true}} {
 		if fits, err := Satisfies(c.version, c.want); err != nil || fits != c.fits {
 			t.Errorf("%s in %s: %v %v", c.version, c.want, fits, err)
 		}

@@ -40,7 +40,8 @@ func breakCircuit(c *ledger.Context, r entity.Run) {
 	}
 	clock.Fruitless++
 	limit := a.Policy().MaxFruitlessRuns
-	tripped := limit > 0 && clock.Fruitless >= limit && (a.Status == entity.AgentIdle || a.Status == entity.AgentRunning || a.Status == entity.AgentError || a.Status == entity.AgentActive)
+	tripped := limit > 0 && clock.Fruitless >= limit && (a.Status == entity.AgentIdle || a.Status == entity.AgentRunning ||
+		a.Status == entity.AgentError || a.Status == entity.AgentActive)
 	if tripped {
 		clock.Fruitless = 0 // after a resume it gets as many runs again
 	}
@@ -49,21 +50,26 @@ func breakCircuit(c *ledger.Context, r entity.Run) {
 		return
 	}
 	why := "Paused: " + strconv.FormatInt(limit, 10) + " runs in a row came to nothing"
-	company.CancelRunsOfAgent(c, r.Company, r.Agent, company.DeniedNoProgress, "Cancelled: the agent was paused, its runs came to nothing")
+	company.CancelRunsOfAgent(c, r.Company, r.Agent, company.DeniedNoProgress,
+		"Cancelled: the agent was paused, its runs came to nothing")
 	row, _ := entity.AgentTable.Get(c.Tx, r.Company, r.Agent)
 	now := core.TimeOf(c.Now)
-	row.Status, row.PauseReason, row.PausedAt, row.ErrorReason, row.UpdatedAt = entity.AgentPaused, entity.PausedForNoProgress, now, core.NullText(why), now
+	row.Status, row.PauseReason, row.PausedAt, row.ErrorReason, row.UpdatedAt = entity.AgentPaused,
+		entity.PausedForNoProgress, now, core.NullText(why), now
 	entity.AgentTable.Put(c.Tx, row.Company, row.ID, row)
 	c.Record(ledger.Change{Action: "agent.paused_no_progress", EntityType: "agent", EntityID: r.Agent,
-		Details: core.Object{}.Str("reason", why).Int("runs", limit).Str("lastRunId", r.ID).Null("lastError", string(r.Error)).Close()})
-	if i, ok := entity.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" && i.Assignee == r.Agent && !i.Status.Terminal() && i.Status != entity.IssueBlocked {
+		Details: core.Object{}.Str("reason", why).Int("runs", limit).Str("lastRunId", r.ID).Null("lastError",
+			string(r.Error)).Close()})
+	if i, ok := entity.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" &&
+		i.Assignee == r.Agent && !i.Status.Terminal() && i.Status != entity.IssueBlocked {
 		blockFruitless(c, i, r, limit)
 	}
 }
 
 // blockFruitless blocks an issue with fruitless runs for the board.
 func blockFruitless(c *ledger.Context, i entity.Issue, r entity.Run, limit int64) {
-	blockFor(c, i, r, entity.PausedForNoProgress, entity.PausedForNoProgress, "Find out why the runs come to nothing, resume the agent, and reopen or reassign the issue.",
+	blockFor(c, i, r, entity.PausedForNoProgress, entity.PausedForNoProgress,
+		"Find out why the runs come to nothing, resume the agent, and reopen or reassign the issue.",
 		"The agent's last "+strconv.FormatInt(limit, 10)+" runs came to nothing, so the agent is paused. "+
 			"The issue is blocked until a person decides: resume the agent and reopen the issue, reassign it, or close it.")
 }

@@ -34,7 +34,8 @@ func MonitorKey(i entity.Issue) []byte {
 const KindIssueMonitor = "issue.monitor"
 
 var monitorKinds = []company.Kind{
-	{Name: KindIssueMonitor, From: company.FromBoard | company.FromAgent | company.FromNode, Traits: company.SeldomWork, Weight: company.Weights.Task, Do: ledger.Typed(checkMonitor)},
+	{Name: KindIssueMonitor, From: company.FromBoard | company.FromAgent | company.FromNode, Traits: company.SeldomWork,
+		Weight: company.Weights.Task, Do: ledger.Typed(checkMonitor)},
 }
 
 // monitored applies what the execution policy of next says about a monitor, if that changed.
@@ -64,7 +65,8 @@ func monitored(c *ledger.Context, old, next entity.Issue) (entity.Issue, error) 
 		m.Attempts = 0 // a person starts again
 	}
 	if p.MaxAttempts > 0 && m.Attempts >= p.MaxAttempts {
-		return next, core.RefuseCode(ledger.Unprocessable, "issue_monitor_exhausted", core.Object{}.Str("issueId", next.ID).Int("attemptCount", m.Attempts).Int("maxAttempts", p.MaxAttempts).Close(),
+		return next, core.RefuseCode(ledger.Unprocessable, "issue_monitor_exhausted", core.Object{}.Str("issueId", next.ID).
+			Int("attemptCount", m.Attempts).Int("maxAttempts", p.MaxAttempts).Close(),
 			"The issue was looked at as often as its monitor allows")
 	}
 	m.NextAt, m.Notes = p.NextAt, p.Notes
@@ -123,7 +125,8 @@ func checkMonitor(c *ledger.Context, p CheckMonitor) (any, error) {
 			return nil, err
 		}
 		if i.Monitor == nil || i.Monitor.NextAt == 0 {
-			return nil, core.RefuseCode(ledger.Conflict, "issue_monitor_not_scheduled", core.Object{}.Str("issueId", i.ID).Str("status", string(i.Status)).Close(),
+			return nil, core.RefuseCode(ledger.Conflict, "issue_monitor_not_scheduled", core.Object{}.Str("issueId", i.ID).
+				Str("status", string(i.Status)).Close(),
 				"Issue has no scheduled monitor")
 		}
 		if !i.Watchable() {
@@ -138,7 +141,8 @@ func checkMonitor(c *ledger.Context, p CheckMonitor) (any, error) {
 	m.Attempts++
 	next := i
 	next.Monitor, next.ExecutionPolicy, next.UpdatedAt = &m, withoutMonitor(i.ExecutionPolicy), now
-	late := policy != nil && (policy.TimeoutAt > 0 && now >= policy.TimeoutAt || policy.MaxAttempts > 0 && m.Attempts >= policy.MaxAttempts)
+	late := policy != nil && (policy.TimeoutAt > 0 && now >= policy.TimeoutAt || policy.MaxAttempts > 0 &&
+		m.Attempts >= policy.MaxAttempts)
 	reason := "issue_monitor_due"
 	var recovery entity.Issue
 	if late {
@@ -160,8 +164,10 @@ func checkMonitor(c *ledger.Context, p CheckMonitor) (any, error) {
 			next.UnblockDescriptor = core.Object{}.Str("owner", "board").Str("action", "decide").Str("reason", reason).Close()
 		}
 	}
-	c.Record(ledger.Change{Action: "issue.monitor_triggered", EntityType: "issue", EntityID: i.ID, Details: core.Object{}.Str("identifier", i.Identifier).
-		Int("attemptCount", m.Attempts).Bool("exhausted", late).Str("status", string(next.Status)).Null("recoveryIssueId", recovery.ID).Null("recoveryIdentifier", recovery.Identifier).Close()})
+	c.Record(ledger.Change{Action: "issue.monitor_triggered", EntityType: "issue", EntityID: i.ID,
+		Details: core.Object{}.Str("identifier", i.Identifier).
+			Int("attemptCount", m.Attempts).Bool("exhausted", late).Str("status", string(next.Status)).Null("recoveryIssueId",
+			recovery.ID).Null("recoveryIdentifier", recovery.Identifier).Close()})
 	company.StoreIssue(c.Tx, i, next)
 	if next.Status == entity.IssueBlocked || recovery.ID != "" {
 		return next, nil
@@ -177,25 +183,30 @@ const originStranded = "stranded_issue_recovery"
 // no more sub-issues.
 func recoveryIssue(c *ledger.Context, i entity.Issue, p entity.MonitorPolicy, attempts int64) (entity.Issue, error) {
 	for id := range entity.IssuesByParent.IDs(c.Tx, i.Company, i.ID, false) {
-		if o, ok := entity.IssueTable.Get(c.Tx, i.Company, id); ok && o.OriginKind == originStranded && o.OriginID == i.ID && !o.Status.Terminal() {
+		if o, ok := entity.IssueTable.Get(c.Tx, i.Company, id); ok && o.OriginKind == originStranded && o.OriginID == i.ID &&
+			!o.Status.Terminal() {
 			return o, nil
 		}
 	}
 	id := core.DerivedID("monitor-recovery", i.ID, ledger.Order(c.Height))
-	if i.Depth >= company.MaxRequestDepth || entity.CheckParent(c.Tx, entity.Issue{ID: id, Company: i.Company, Parent: i.ID}) != nil {
+	if i.Depth >= company.MaxRequestDepth || entity.CheckParent(c.Tx, entity.Issue{ID: id, Company: i.Company,
+		Parent: i.ID}) != nil {
 		return entity.Issue{}, nil
 	}
 	why, mark := "it was looked at "+strconv.FormatInt(attempts, 10)+" times", "issue_monitor:max_attempts_exhausted"
 	if p.TimeoutAt > 0 && i.Monitor != nil && core.TimeOf(c.Now) >= p.TimeoutAt {
 		why, mark = "its time was up", "issue_monitor:timeout_exceeded"
 	}
-	text := "What " + i.Identifier + " waits for did not come about: the monitor ended because " + why + ".\n\nFind out how it stands, write it down on " + i.Identifier +
+	text := "What " + i.Identifier + " waits for did not come about: the monitor ended because " + why +
+		".\n\nFind out how it stands, write it down on " + i.Identifier +
 		", and set this issue to done when that one can go on, or will wait for something else."
 	if p.Notes != "" {
 		text += "\n\nIt waited for: " + p.Notes
 	}
-	in := company.CreateIssue{ID: id, Title: "Find out what " + i.Identifier + " waits for", Description: text, Status: entity.IssueTodo, Priority: entity.PriorityHigh, Assignee: i.Assignee, Project: i.Project,
-		Goal: i.Goal, Parent: i.ID, BillingCode: i.BillingCode, OriginKind: originStranded, OriginID: i.ID, OriginFingerprint: mark, AllowDuplicate: true, Many: true}
+	in := company.CreateIssue{ID: id, Title: "Find out what " + i.Identifier + " waits for", Description: text,
+		Status: entity.IssueTodo, Priority: entity.PriorityHigh, Assignee: i.Assignee, Project: i.Project,
+		Goal: i.Goal, Parent: i.ID, BillingCode: i.BillingCode, OriginKind: originStranded, OriginID: i.ID,
+		OriginFingerprint: mark, AllowDuplicate: true, Many: true}
 	if entity.Assignable(c.Tx, i.Company, in.Assignee) != nil {
 		in.Assignee = ""
 	}

@@ -73,7 +73,8 @@ var recoveries = ledger.NewTable[string, RecoveryAction]("recovery-action")
 const KindIssueResolveRecovery = "issue.resolve_recovery"
 
 var recoveryKinds = []company.Kind{
-	{Name: KindIssueResolveRecovery, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Task, Do: ledger.Typed(resolveRecovery)},
+	{Name: KindIssueResolveRecovery, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Task, Do: ledger.Typed(resolveRecovery)},
 }
 
 // RecoveriesOf returns the recovery actions of an issue, newest first.
@@ -102,10 +103,14 @@ func ActiveRecovery(tx *ledger.Tx, i entity.Issue) (RecoveryAction, bool) {
 func openRecovery(c *ledger.Context, i entity.Issue, r entity.Run, kind, next string) entity.Issue {
 	now := core.TimeOf(c.Now)
 	a := RecoveryAction{
-		ID: core.DerivedID("recovery", i.ID, r.ID, ledger.Order(c.Height)), Company: i.Company, Issue: i.ID, Kind: kind, Status: "active", OwnerType: "board",
-		OwnerUser: core.NullText(i.ResponsibleUser), PreviousOwner: core.NullText(i.Assignee), ReturnOwner: core.NullText(i.Assignee), Cause: string(r.LivenessState),
-		Fingerprint: kind + ":" + r.ID, NextAction: next, Attempts: r.Followups + r.ProcessLossRetryCount + r.Failures, MaxAttempts: entity.MaxFollowups, LastAttemptAt: r.StartedAt,
-		Evidence:  core.Object{}.Str("latestRunId", r.ID).Str("latestRunStatus", string(r.Status)).Null("predecessorRunId", string(r.RetryOf)).Close(),
+		ID: core.DerivedID("recovery", i.ID, r.ID, ledger.Order(c.Height)), Company: i.Company, Issue: i.ID, Kind: kind,
+		Status: "active", OwnerType: "board",
+		OwnerUser: core.NullText(i.ResponsibleUser), PreviousOwner: core.NullText(i.Assignee),
+		ReturnOwner: core.NullText(i.Assignee), Cause: string(r.LivenessState),
+		Fingerprint: kind + ":" + r.ID, NextAction: next, Attempts: r.Followups + r.ProcessLossRetryCount + r.Failures,
+		MaxAttempts: entity.MaxFollowups, LastAttemptAt: r.StartedAt,
+		Evidence: core.Object{}.Str("latestRunId", r.ID).Str("latestRunStatus", string(r.Status)).Null("predecessorRunId",
+			string(r.RetryOf)).Close(),
 		CreatedAt: now, UpdatedAt: now,
 	}
 	if kind != "missing_disposition" {
@@ -177,7 +182,8 @@ func resolveRecovery(c *ledger.Context, p ResolveRecovery) (any, error) {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Active recovery action not found")
 	}
 	if (p.Outcome == "blocked") != (p.Status == entity.IssueBlocked) {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "outcome blocked goes with sourceIssueStatus blocked, and no other")
+		return nil, ledger.Refuse(ledger.Unprocessable, nil,
+			"outcome blocked goes with sourceIssueStatus blocked, and no other")
 	}
 	now := core.TimeOf(c.Now)
 	next := i
@@ -187,14 +193,16 @@ func resolveRecovery(c *ledger.Context, p ResolveRecovery) (any, error) {
 			return nil, err
 		}
 	}
-	a.Status, a.Outcome, a.Note, a.ResolvedAt, a.UpdatedAt = "resolved", core.NullText(p.Outcome), core.NullText(p.Note), now, now
+	a.Status, a.Outcome, a.Note, a.ResolvedAt, a.UpdatedAt = "resolved", core.NullText(p.Outcome),
+		core.NullText(p.Note), now, now
 	if p.Outcome == "cancelled" {
 		a.Status = "cancelled"
 	}
 	recoveries.Put(c.Tx, i.Company, key, a)
 	next.Recovery, next.UpdatedAt = "", now
 	c.Record(ledger.Change{Action: "issue.recovery_action_resolved", EntityType: "issue", EntityID: i.ID,
-		Details: core.Object{}.Str("recoveryActionId", a.ID).Str("kind", a.Kind).Str("outcome", p.Outcome).Str("status", string(next.Status)).
+		Details: core.Object{}.Str("recoveryActionId", a.ID).Str("kind", a.Kind).Str("outcome", p.Outcome).
+			Str("status", string(next.Status)).
 			Str("identifier", i.Identifier).Close()})
 	company.StoreIssue(c.Tx, i, next)
 	if err := company.WakeForAssignment(c, i, next); err != nil {

@@ -34,7 +34,8 @@ const (
 
 // lastingFailures are the error codes that another try would meet again until a person changes
 // something.
-var lastingFailures = []string{"configuration_incomplete", "workspace_failed", "adapter_missing", "auth_required", "budget_refused", "adapter_unavailable"}
+var lastingFailures = []string{"configuration_incomplete", "workspace_failed", "adapter_missing", "auth_required",
+	"budget_refused", "adapter_unavailable"}
 
 // continuation is the wake reason for an issue without a path.
 const continuation = "issue_continuation_needed"
@@ -48,13 +49,15 @@ type RecoverIssue struct {
 const KindIssueRecover = "issue.recover"
 
 var strandedKinds = []company.Kind{
-	{Name: KindIssueRecover, From: company.FromNode, Traits: company.SeldomWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(recoverIssue)},
+	{Name: KindIssueRecover, From: company.FromNode, Traits: company.SeldomWork, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(recoverIssue)},
 }
 
 // Stranded returns up to n issues of a company without a path. It reads up to reads issues of
 // agents, starting at from (nil: the beginning). next is where the search continues, nil at
 // the end, and left is how many more it would have read.
-func Stranded(tx *ledger.Tx, of ledger.CompanyID, now core.Time, from []byte, n, reads int) (out []entity.Issue, next []byte, left int) {
+func Stranded(tx *ledger.Tx, of ledger.CompanyID, now core.Time, from []byte, n, reads int) (out []entity.Issue,
+	next []byte, left int) {
 	prefix := ledger.Key("c", string(of), entity.IssuesByAssigneeName, "")
 	next = from
 	if next == nil {
@@ -103,7 +106,8 @@ func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
 		return nil, company.ErrNoIssue()
 	}
 	if !stranded(i, c.Tx, core.TimeOf(c.Now)) {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "issue %s has a run, a person or a timer that moves it on", i.Identifier)
+		return nil, ledger.Refuse(ledger.Conflict, nil, "issue %s has a run, a person or a timer that moves it on",
+			i.Identifier)
 	}
 	if i.Status == entity.IssueInReview {
 		return nil, openReview(c, i)
@@ -116,8 +120,10 @@ func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
 	a, ok := entity.Wakeable(c.Tx, i.Company, i.Assignee)
 	if ok && !a.Gone() && i.Status != entity.IssueBlocked && !(ran && last.Context.WakeReason == continuation) {
 		at := ledger.Order(c.Height)
-		res, err := company.WakeAgent(c, a, entity.Wake{Agent: a.ID, Source: entity.WakeAutomation, TriggerDetail: "system", Reason: continuation, Issue: i.ID, From: "issue.recover",
-			Responsible: i.ResponsibleUser, Wakeup: core.DerivedID("recover-wake", i.ID, at), Run: core.DerivedID("recover-run", i.ID, at)})
+		res, err := company.WakeAgent(c, a, entity.Wake{Agent: a.ID, Source: entity.WakeAutomation, TriggerDetail: "system",
+			Reason: continuation, Issue: i.ID, From: "issue.recover",
+			Responsible: i.ResponsibleUser, Wakeup: core.DerivedID("recover-wake", i.ID, at),
+			Run: core.DerivedID("recover-run", i.ID, at)})
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +133,8 @@ func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
 			return nil, nil
 		}
 	}
-	kind, body := "stranded_assigned_issue", "Nothing has brought this issue on for some time: its agent has no run for it and none is to come. "
+	kind, body := "stranded_assigned_issue",
+		"Nothing has brought this issue on for some time: its agent has no run for it and none is to come. "
 	switch {
 	case !ok || a.Gone():
 		kind, body = "assignee_gone", "The agent that has this issue is no longer there. "
@@ -153,7 +160,8 @@ func openReview(c *ledger.Context, i entity.Issue) error {
 	next := openRecovery(c, i, last, reviewByBoard, "Look at what was handed in: close the issue, or send it back.")
 	next.UpdatedAt = core.TimeOf(c.Now)
 	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
-		Details: core.Object{}.Str("status", string(next.Status)).Str("identifier", i.Identifier).Str("recovery", reviewByBoard).Close()})
+		Details: core.Object{}.Str("status", string(next.Status)).Str("identifier", i.Identifier).
+			Str("recovery", reviewByBoard).Close()})
 	company.StoreIssue(c.Tx, i, next)
 	return nil
 }
@@ -169,14 +177,17 @@ func blockFor(c *ledger.Context, i entity.Issue, r entity.Run, kind, reason, tod
 		}
 	}
 	next.UpdatedAt = core.TimeOf(c.Now)
-	next.UnblockDescriptor = core.Object{}.Str("owner", "board").Str("action", "decide").Str("reason", reason).Null("runId", r.ID).Close()
+	next.UnblockDescriptor = core.Object{}.Str("owner", "board").Str("action", "decide").Str("reason", reason).
+		Null("runId", r.ID).Close()
 	next = openRecovery(c, next, r, kind, todo)
 	// A node gives the command, so the comment is the system's.
-	if commented, _, err := company.AddComment(c, next, entity.CreateComment{ID: core.DerivedID("blocked-for", i.ID, ledger.Order(c.Height)), Issue: i.ID, Body: body}); err == nil {
+	if commented, _, err := company.AddComment(c, next, entity.CreateComment{ID: core.DerivedID("blocked-for", i.ID,
+		ledger.Order(c.Height)), Issue: i.ID, Body: body}); err == nil {
 		next = commented
 	}
 	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
-		Details: core.Object{}.Str("status", string(next.Status)).Str("identifier", i.Identifier).Raw("changes", i.Diff(next)).Close()})
+		Details: core.Object{}.Str("status", string(next.Status)).Str("identifier", i.Identifier).
+			Raw("changes", i.Diff(next)).Close()})
 	company.StoreIssue(c.Tx, i, next)
 }
 
@@ -186,14 +197,17 @@ func blockFailed(c *ledger.Context, i entity.Issue, r entity.Run) {
 	if why == "" {
 		why = string(r.ErrorCode)
 	}
-	body := "The agent's run on this issue ended with " + string(r.Status) + " and is not tried again: " + strings.TrimSuffix(why, ".") + ". " +
+	body := "The agent's run on this issue ended with " + string(r.Status) + " and is not tried again: " +
+		strings.TrimSuffix(why, ".") + ". " +
 		"The issue is blocked until a person decides: mend what is wrong and reopen it, reassign it, or close it."
-	blockFor(c, i, r, "run_failed", "run_failed", "Mend what made the run fail and reopen the issue, reassign it, or close it.", body)
+	blockFor(c, i, r, "run_failed", "run_failed",
+		"Mend what made the run fail and reopen the issue, reassign it, or close it.", body)
 }
 
 // tryAgain returns the retry of a run that failed on its issue, where a retry is safe and may
 // help; ok is false when the board decides.
-func tryAgain(c *ledger.Context, i entity.Issue, r, next entity.Run, o company.Outcome) (_ entity.Run, reason string, ok bool) {
+func tryAgain(c *ledger.Context, i entity.Issue, r, next entity.Run, o company.Outcome) (_ entity.Run,
+	reason string, ok bool) {
 	code := string(r.ErrorCode)
 	switch {
 	case code == "max_turns" && r.Failures < MaxTurnContinuations:
@@ -225,11 +239,13 @@ func follow(c *ledger.Context, r entity.Run, o company.Outcome) *entity.Run {
 		return nil // releasing the hold wakes the assignee
 	}
 	next := entity.Run{
-		ID: core.DerivedID("after", r.ID), Company: r.Company, Agent: r.Agent, Source: entity.WakeAutomation, TriggerDetail: "system",
-		Status: entity.RunQueued, ResponsibleUser: r.ResponsibleUser, RuntimeMode: "legacy", NextEventSeq: 1,
+		ID: core.DerivedID("after", r.ID), Company: r.Company, Agent: r.Agent, Source: entity.WakeAutomation,
+		TriggerDetail: "system",
+		Status:        entity.RunQueued, ResponsibleUser: r.ResponsibleUser, RuntimeMode: "legacy", NextEventSeq: 1,
 		IssueCommentStatus: "not_applicable", RetryOf: core.NullText(r.ID), ProcessLossRetryCount: r.ProcessLossRetryCount,
-		ContinuationAttempt: r.ContinuationAttempt, Followups: r.Followups, Failures: r.Failures, Context: r.Context, AdapterType: r.AdapterType,
-		CreatedAt: core.TimeOf(c.Now), UpdatedAt: core.TimeOf(c.Now),
+		ContinuationAttempt: r.ContinuationAttempt, Followups: r.Followups, Failures: r.Failures, Context: r.Context,
+		AdapterType: r.AdapterType,
+		CreatedAt:   core.TimeOf(c.Now), UpdatedAt: core.TimeOf(c.Now),
 	}
 	next.Context.CheckedOut, next.Context.WakeSource = false, string(entity.WakeAutomation)
 	reason := ""
@@ -241,21 +257,24 @@ func follow(c *ledger.Context, r entity.Run, o company.Outcome) *entity.Run {
 		next.Status, next.ScheduledRetryAttempt = entity.RunScheduledRetry, r.ScheduledRetryAttempt+1
 		next.ScheduledRetryAt, next.ScheduledRetryReason = max(core.TimeOf(c.Now)+entity.TransientDelay<<r.ScheduledRetryAttempt, o.RetryNotEarly), "transient_failure"
 		reason = "transient_failure"
-	case r.Status == entity.RunSucceeded && bound && entity.Undecided(i, r) && !othersAtWork(c.Tx, r) && !company.AwaitsBoard(c.Tx, i):
+	case r.Status == entity.RunSucceeded && bound && entity.Undecided(i, r) && !othersAtWork(c.Tx, r) &&
+		!company.AwaitsBoard(c.Tx, i):
 		if r.Followups >= entity.MaxFollowups {
 			blockUndecided(c, i, r)
 			return nil
 		}
 		next.Followups, next.ContinuationAttempt = r.Followups+1, r.ContinuationAttempt+1
 		reason = "missing_disposition"
-	case (r.Status == entity.RunFailed || r.Status == entity.RunTimedOut) && bound && entity.Undecided(i, r) && !othersAtWork(c.Tx, r) && !company.AwaitsBoard(c.Tx, i):
+	case (r.Status == entity.RunFailed || r.Status == entity.RunTimedOut) && bound && entity.Undecided(i, r) &&
+		!othersAtWork(c.Tx, r) && !company.AwaitsBoard(c.Tx, i):
 		var again bool
 		if next, reason, again = tryAgain(c, i, r, next, o); !again {
 			blockFailed(c, i, r)
 			return nil
 		}
 	default:
-		if r.ErrorCode == company.ErrNoNode && bound && (i.Status == entity.IssueTodo || i.Status == entity.IssueInProgress) && !othersAtWork(c.Tx, r) {
+		if r.ErrorCode == company.ErrNoNode && bound && (i.Status == entity.IssueTodo ||
+			i.Status == entity.IssueInProgress) && !othersAtWork(c.Tx, r) {
 			blockFailed(c, i, r)
 		}
 		if r.Status == entity.RunInterrupted && bound && entity.Undecided(i, r) {
@@ -264,8 +283,10 @@ func follow(c *ledger.Context, r entity.Run, o company.Outcome) *entity.Run {
 		return nil
 	}
 	next.Context.WakeReason = reason
-	u := entity.Wakeup{ID: core.DerivedID("after-wakeup", r.ID), Company: r.Company, Agent: r.Agent, Source: entity.WakeAutomation,
-		TriggerDetail: "system", Reason: core.NullText(reason), Status: entity.WakeQueued, ActorType: "system", Run: core.NullText(next.ID), RequestedAt: next.CreatedAt}
+	u := entity.Wakeup{ID: core.DerivedID("after-wakeup", r.ID), Company: r.Company, Agent: r.Agent,
+		Source:        entity.WakeAutomation,
+		TriggerDetail: "system", Reason: core.NullText(reason), Status: entity.WakeQueued, ActorType: "system",
+		Run: core.NullText(next.ID), RequestedAt: next.CreatedAt}
 	clock, _ := entity.AgentClocks.Get(c.Tx, r.Company, r.Agent)
 	company.KeepWakeup(c, u, clock)
 	next.WakeupRequest = core.NullText(u.ID)
@@ -287,23 +308,27 @@ func othersAtWork(tx *ledger.Tx, r entity.Run) bool {
 // blockUndecided hands an issue to the board that its agent left without a decision too often:
 // blocked, with a comment that says why.
 func blockUndecided(c *ledger.Context, i entity.Issue, r entity.Run) {
-	kind, body := "missing_disposition", "The agent's runs on this issue ended well and left it undecided, and starting over did not help. "+
-		"Before its run ends, the agent must set the issue's status to done, in_review or blocked; what it did is in the log of its last run: selvage run log "+r.ID+". "+
-		"The issue is blocked until a person decides: reassign it, reopen it, or close it."
+	kind, body := "missing_disposition",
+		"The agent's runs on this issue ended well and left it undecided, and starting over did not help. "+
+			"Before its run ends, the agent must set the issue's status to done, in_review or blocked; what it did is in the log of its last run: selvage run log "+r.ID+". "+
+			"The issue is blocked until a person decides: reassign it, reopen it, or close it."
 	if r.Status == entity.RunInterrupted {
 		kind = "process_lost"
 		body = "The node that worked on this issue was lost, again after it was started over. " +
 			"The issue is blocked until a person decides whether to try once more."
 	}
-	blockFor(c, i, r, kind, "missing_disposition", "Decide what becomes of the issue: reassign it, reopen it, or close it.", body)
+	blockFor(c, i, r, kind, "missing_disposition",
+		"Decide what becomes of the issue: reassign it, reopen it, or close it.", body)
 }
 
 // askAgain stores in an issue that next was queued because r made no decision.
 func askAgain(c *ledger.Context, i entity.Issue, r, next entity.Run) {
 	to := i
-	to.Handoff = &entity.Handoff{Source: r.ID, Corrective: next.ID, Assignee: i.Assignee, Summary: string(r.LivenessReason), At: core.TimeOf(c.Now)}
+	to.Handoff = &entity.Handoff{Source: r.ID, Corrective: next.ID, Assignee: i.Assignee,
+		Summary: string(r.LivenessReason), At: core.TimeOf(c.Now)}
 	company.StoreIssue(c.Tx, i, to)
-	company.RecordLive(c, ledger.Change{Action: "issue.successful_run_handoff_required", EntityType: "issue", EntityID: i.ID,
+	company.RecordLive(c, ledger.Change{Action: "issue.successful_run_handoff_required", EntityType: "issue",
+		EntityID: i.ID,
 		Details: core.Object{}.Str("identifier", i.Identifier).Str("sourceRunId", r.ID).Str("correctiveRunId", next.ID).
 			Str("handoffReason", "missing_disposition").Close()})
 }

@@ -163,7 +163,8 @@ func treeHeld(tx *ledger.Tx, i entity.Issue) error {
 	if !ok {
 		return nil
 	}
-	return core.RefuseCode(ledger.Conflict, "issue_tree_held", core.Object{}.Str("issueId", i.ID).Str("holdId", h.ID).Str("rootIssueId", h.Root).Str("mode", h.Mode).
+	return core.RefuseCode(ledger.Conflict, "issue_tree_held", core.Object{}.Str("issueId", i.ID).Str("holdId", h.ID).
+		Str("rootIssueId", h.Root).Str("mode", h.Mode).
 		Null("reason", string(h.Reason)).Str("status", string(i.Status)).Close(), "The issue's tree is on hold")
 }
 
@@ -275,12 +276,15 @@ func holdTree(c *ledger.Context, p HoldTree) (any, error) {
 		return nil, err
 	}
 	now := core.TimeOf(c.Now)
-	h := TreeHold{ID: p.ID, Company: root.Company, Root: root.ID, Mode: p.Mode, Status: "active", Reason: core.NullText(p.Reason),
-		Release: HoldRelease{cmp.Or(p.Strategy, "manual"), core.NullText(p.Note)}, Metadata: metadata, CreatedAt: now, UpdatedAt: now, Height: c.Height}
+	h := TreeHold{ID: p.ID, Company: root.Company, Root: root.ID, Mode: p.Mode, Status: "active",
+		Reason:  core.NullText(p.Reason),
+		Release: HoldRelease{cmp.Or(p.Strategy, "manual"), core.NullText(p.Note)}, Metadata: metadata, CreatedAt: now,
+		UpdatedAt: now, Height: c.Height}
 	_, h.CreatedUser = core.ActedBy(c)
 	plan := PlanTree(c.Tx, root, p.Mode)
 	if plan.Members > MaxTreeMoves {
-		return nil, ledger.Refuse(ledger.Unprocessable, core.Object{}.Int("issues", int64(plan.Members)).Int("limit", MaxTreeMoves).Close(),
+		return nil, ledger.Refuse(ledger.Unprocessable, core.Object{}.Int("issues", int64(plan.Members)).
+			Int("limit", MaxTreeMoves).Close(),
 			"A hold moves at most %d issues at once; hold the parts of this tree", MaxTreeMoves)
 	}
 	switch p.Mode {
@@ -293,7 +297,8 @@ func holdTree(c *ledger.Context, p HoldTree) (any, error) {
 		other := map[string]string{"resume": "pause", "restore": "cancel"}[p.Mode]
 		of, ok := ActiveHold(c.Tx, root.Company, root.ID, other)
 		if !ok {
-			return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("issueId", root.ID).Str("mode", p.Mode).Close(), "No active hold of mode %s stands on this issue", other)
+			return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("issueId", root.ID).Str("mode", p.Mode).Close(),
+				"No active hold of mode %s stands on this issue", other)
 		}
 		h.Status, h.ReleasedAt, h.ReleasedUser = "released", now, h.CreatedUser
 		if p.Mode == "restore" {
@@ -325,7 +330,8 @@ func (p HoldTree) check(c *ledger.Context, root entity.Issue) (json.RawMessage, 
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "A hold has at most %d bytes of text", MaxHoldText)
 	}
 	if h, ok := ActiveHold(c.Tx, root.Company, root.ID, p.Mode); ok {
-		return nil, core.RefuseCode(ledger.Conflict, "issue_tree_held", core.Object{}.Str("issueId", root.ID).Str("holdId", h.ID).Str("mode", h.Mode).Close(),
+		return nil, core.RefuseCode(ledger.Conflict, "issue_tree_held", core.Object{}.Str("issueId", root.ID).
+			Str("holdId", h.ID).Str("mode", h.Mode).Close(),
 			"An active hold of mode %s stands on this issue already", p.Mode)
 	}
 	if len(p.Metadata) == 0 {
@@ -362,8 +368,10 @@ func countPauses(tx *ledger.Tx, h TreeHold, n int) {
 }
 
 func (h TreeHold) change(action string) ledger.Change {
-	return ledger.Change{Action: action, EntityType: "issue", EntityID: h.Root, Details: core.Object{}.Str("holdId", h.ID).Str("mode", h.Mode).Str("status", h.Status).
-		Str("releaseStrategy", h.Release.Strategy).Null("reason", core.Snippet(string(h.Reason), 500)).Int("movedIssues", int64(len(h.Members))).Close()}
+	return ledger.Change{Action: action, EntityType: "issue", EntityID: h.Root, Details: core.Object{}.Str("holdId", h.ID).
+		Str("mode", h.Mode).Str("status", h.Status).
+		Str("releaseStrategy", h.Release.Strategy).Null("reason", core.Snippet(string(h.Reason), 500)).Int("movedIssues",
+		int64(len(h.Members))).Close()}
 }
 
 // pause ends the runs of the tree, or with the other strategy those that have not started.
@@ -401,7 +409,8 @@ func moveTree(c *ledger.Context, plan TreePlan) (moved []HoldMember, err error) 
 		if !ok || row.To == "" || i.Status == entity.IssueStatus(row.To) {
 			continue
 		}
-		next, override, err := i.Move(entity.Move{To: entity.IssueStatus(row.To), Board: true, Routable: true, Now: core.TimeOf(c.Now)})
+		next, override, err := i.Move(entity.Move{To: entity.IssueStatus(row.To), Board: true, Routable: true,
+			Now: core.TimeOf(c.Now)})
 		if err != nil {
 			return nil, err
 		}
@@ -431,7 +440,8 @@ func (h TreeHold) end(c *ledger.Context, reason string, metadata json.RawMessage
 	n := 0
 	for _, id := range entity.Descendants(c.Tx, h.Company, h.Root) {
 		i, ok := entity.IssueTable.Get(c.Tx, h.Company, id)
-		if !ok || i.Assignee == "" || i.Status != entity.IssueTodo && i.Status != entity.IssueInProgress || i.Held() || company.OnHold(c.Tx, h.Company, id) || len(entity.Unresolved(c.Tx, i)) > 0 {
+		if !ok || i.Assignee == "" || i.Status != entity.IssueTodo && i.Status != entity.IssueInProgress || i.Held() ||
+			company.OnHold(c.Tx, h.Company, id) || len(entity.Unresolved(c.Tx, i)) > 0 {
 			continue
 		}
 		if n++; n > MaxTreeRuns {
@@ -455,7 +465,8 @@ func releaseTree(c *ledger.Context, p ReleaseTree) (any, error) {
 	case at < 0:
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Issue tree hold not found")
 	case all[at].Status != "active":
-		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("holdId", p.Hold).Str("status", all[at].Status).Close(), "Issue tree hold is already released")
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("holdId", p.Hold).Str("status", all[at].Status).Close(),
+			"Issue tree hold is already released")
 	case len(p.Reason)+len(p.Metadata) > MaxHoldText:
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "A hold has at most %d bytes of text", MaxHoldText)
 	}

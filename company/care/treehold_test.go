@@ -19,19 +19,24 @@ func TestAPausedTreeRests(t *testing.T) {
 	leaf := d.Issue(t, company.CreateIssue{Parent: mid.ID, Assignee: ada, Status: entity.IssueTodo})
 	other := d.Issue(t, company.CreateIssue{Assignee: bob, Status: entity.IssueTodo})
 	run := d.Working(t, ada, leaf)
-	d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: leaf.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+	d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: leaf.ID, Agent: ada,
+		Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "resume"}, nil), ledger.Conflict, "No active hold of mode pause stands on this issue")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "freeze"}, nil), ledger.Invalid, "Unknown mode of a hold: freeze")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID,
+		Mode: "resume"}, nil), ledger.Conflict, "No active hold of mode pause stands on this issue")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID,
+		Mode: "freeze"}, nil), ledger.Invalid, "Unknown mode of a hold: freeze")
 	var h care.TreeHold
-	d.Must(t, companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "pause", Reason: "think again"}, &h)
+	d.Must(t, companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "pause",
+		Reason: "think again"}, &h)
 	if r, _ := entity.RunTable.Get(d.Tx, d.Company, run); r.Status != entity.RunCancelled {
 		t.Errorf("the run is %s", r.Status)
 	}
 	if live := entity.LiveRunsOfAgent(d.Tx, d.Company, ada); len(live) != 0 {
 		t.Errorf("runs after the pause: %+v", live)
 	}
-	if r := companytest.Refused(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "pause"}, nil)); r.ErrCode != "issue_tree_held" {
+	if r := companytest.Refused(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID,
+		Mode: "pause"}, nil)); r.ErrCode != "issue_tree_held" {
 		t.Errorf("a second pause: %+v", r)
 	}
 	for _, i := range []entity.Issue{root, mid, leaf, d.Issue(t, company.CreateIssue{Parent: leaf.ID})} {
@@ -44,10 +49,13 @@ func TestAPausedTreeRests(t *testing.T) {
 	}
 	asAda := companytest.As{Agent: ada, Run: d.Run(ada)}
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: leaf.ID, Status: entity.IssueTodo}, nil)
-	if r := companytest.Refused(t, d.Do(asAda, "issue.checkout", company.CheckOutIssue{Issue: leaf.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)); r.ErrCode != "issue_tree_held" || r.Code != ledger.Conflict {
+	if r := companytest.Refused(t, d.Do(asAda, "issue.checkout", company.CheckOutIssue{Issue: leaf.ID, Agent: ada,
+		Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)); r.ErrCode != "issue_tree_held" ||
+		r.Code != ledger.Conflict {
 		t.Errorf("checkout: %+v", r)
 	}
-	if r := companytest.Refused(t, d.Do(asAda, "issue.update", company.UpdateIssue{Issue: leaf.ID, Status: entity.IssueInProgress}, nil)); r.ErrCode != "issue_tree_held" {
+	if r := companytest.Refused(t, d.Do(asAda, "issue.update", company.UpdateIssue{Issue: leaf.ID,
+		Status: entity.IssueInProgress}, nil)); r.ErrCode != "issue_tree_held" {
 		t.Errorf("by a change: %+v", r)
 	}
 	d.EndRun(asAda.Run)
@@ -56,19 +64,23 @@ func TestAPausedTreeRests(t *testing.T) {
 	if n := len(entity.LiveRunsOfAgent(d.Tx, d.Company, bob)); n != before {
 		t.Error("somebody is woken for a held issue")
 	}
-	if w := entity.WakeupsOf(d.Tx, d.Company, bob); len(w) == 0 || w[0].Error != "issue.tree_held" && w[len(w)-1].Error != "issue.tree_held" {
+	if w := entity.WakeupsOf(d.Tx, d.Company, bob); len(w) == 0 || w[0].Error != "issue.tree_held" &&
+		w[len(w)-1].Error != "issue.tree_held" {
 		t.Errorf("the wake was %+v", w)
 	}
 
 	d.Must(t, companytest.Board, "tree.release", care.ReleaseTree{Issue: root.ID, Hold: h.ID}, &h)
-	if live := entity.LiveRunsOfAgent(d.Tx, d.Company, bob); h.Status != "released" || len(live) != before+1 || live[len(live)-1].Context.WakeReason != "issue_tree_resumed" {
+	if live := entity.LiveRunsOfAgent(d.Tx, d.Company, bob); h.Status != "released" || len(live) != before+1 ||
+		live[len(live)-1].Context.WakeReason != "issue_tree_resumed" {
 		t.Errorf("after the release: %+v", live)
 	}
 	if n, _ := care.TreeHoldCounts.Get(d.Tx, d.Company, d.Company); n.Pauses != 0 {
 		t.Errorf("%d pauses are counted", n.Pauses)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.release", care.ReleaseTree{Issue: root.ID, Hold: h.ID}, nil), ledger.Conflict, "Issue tree hold is already released")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.release", care.ReleaseTree{Issue: mid.ID, Hold: h.ID}, nil), ledger.NotFound, "Issue tree hold not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.release", care.ReleaseTree{Issue: root.ID, Hold: h.ID}, nil),
+		ledger.Conflict, "Issue tree hold is already released")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.release", care.ReleaseTree{Issue: mid.ID, Hold: h.ID}, nil),
+		ledger.NotFound, "Issue tree hold not found")
 }
 
 func TestAPauseCanWaitForTheRunsAtWork(t *testing.T) {
@@ -78,7 +90,8 @@ func TestAPauseCanWaitForTheRunsAtWork(t *testing.T) {
 	root := d.Issue(t, company.CreateIssue{})
 	leaf := d.Issue(t, company.CreateIssue{Parent: root.ID})
 	hold := care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "pause", Strategy: "after_active_runs_finish"}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", hold, nil), ledger.Unprocessable, "No run is active in this tree; the hold would end at once")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", hold, nil), ledger.Unprocessable,
+		"No run is active in this tree; the hold would end at once")
 	run := d.Working(t, ada, leaf)
 	d.Must(t, companytest.Board, "tree.hold", hold, nil)
 	r, _ := entity.RunTable.Get(d.Tx, d.Company, run)
@@ -101,7 +114,8 @@ func TestACancelledTreeComesBack(t *testing.T) {
 	work := d.Issue(t, company.CreateIssue{Parent: root.ID, Assignee: ada, Status: entity.IssueInProgress})
 	var h care.TreeHold
 	d.Must(t, companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "cancel"}, &h)
-	if d.Load(root.ID).Status != entity.IssueCancelled || d.Load(work.ID).Status != entity.IssueCancelled || d.Load(done.ID).Status != entity.IssueDone || len(h.Members) != 2 {
+	if d.Load(root.ID).Status != entity.IssueCancelled || d.Load(work.ID).Status != entity.IssueCancelled ||
+		d.Load(done.ID).Status != entity.IssueDone || len(h.Members) != 2 {
 		t.Fatalf("%+v", h)
 	}
 	d.Must(t, companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "restore"}, nil)
@@ -111,15 +125,18 @@ func TestACancelledTreeComesBack(t *testing.T) {
 	if len(care.TreeHoldsOf(d.Tx, root)) != 2 {
 		t.Errorf("%+v", care.TreeHoldsOf(d.Tx, root))
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "restore"}, nil), ledger.Conflict, "No active hold of mode cancel stands on this issue")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID,
+		Mode: "restore"}, nil), ledger.Conflict, "No active hold of mode cancel stands on this issue")
 	d.Must(t, companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "pause"}, nil)
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: root.ID}, nil)
-	if n, _ := care.TreeHoldCounts.Get(d.Tx, d.Company, d.Company); n.Pauses != 0 || len(care.TreeHoldsOf(d.Tx, root)) != 0 {
+	if n, _ := care.TreeHoldCounts.Get(d.Tx, d.Company, d.Company); n.Pauses != 0 ||
+		len(care.TreeHoldsOf(d.Tx, root)) != 0 {
 		t.Error("the holds outlive their issue")
 	}
 	big := d.Issue(t, company.CreateIssue{})
 	for range care.MaxTreeMoves {
 		d.Issue(t, company.CreateIssue{Parent: big.ID})
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: big.ID, Mode: "cancel"}, nil), ledger.Unprocessable, "A hold moves at most 250 issues at once; hold the parts of this tree")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: big.ID,
+		Mode: "cancel"}, nil), ledger.Unprocessable, "A hold moves at most 250 issues at once; hold the parts of this tree")
 }

@@ -34,7 +34,8 @@ const (
 
 // Watchdogs are keyed by their issue.
 var (
-	Watchdogs        = ledger.NewTable[string, Watchdog]("watchdog").Beside(ledger.Indexed(watchdogsByAgent, func(w *Watchdog) string { return w.Agent }))
+	Watchdogs = ledger.NewTable[string, Watchdog]("watchdog").
+			Beside(ledger.Indexed(watchdogsByAgent, func(w *Watchdog) string { return w.Agent }))
 	watchdogsByAgent = ledger.NewIndex[string, string]("watchdog-agent")
 )
 
@@ -69,9 +70,12 @@ const (
 )
 
 var watchdogKinds = []company.Kind{
-	{Name: KindWatchdogSet, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Task, Do: ledger.Typed(setWatchdog)},
-	{Name: KindWatchdogRemove, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Task, Do: ledger.Typed(removeWatchdog)},
-	{Name: KindRunWatch, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Task, Do: ledger.Typed(decideWatch)},
+	{Name: KindWatchdogSet, From: company.FromBoard | company.FromAgent, Traits: company.Importable,
+		Weight: company.Weights.Task, Do: ledger.Typed(setWatchdog)},
+	{Name: KindWatchdogRemove, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Task,
+		Do: ledger.Typed(removeWatchdog)},
+	{Name: KindRunWatch, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Task,
+		Do: ledger.Typed(decideWatch)},
 }
 
 // WatchdogOf returns the watchdog of an issue.
@@ -164,10 +168,13 @@ func alarm(c *ledger.Context, i entity.Issue, r entity.Run, kind string) {
 		if w, found := Watchdogs.Get(c.Tx, i.Company, at.ID); found && w.Agent != r.Agent {
 			if a, there := entity.Wakeable(c.Tx, i.Company, w.Agent); there {
 				order := ledger.Order(c.Height)
-				res, err := company.WakeAgent(c, a, entity.Wake{Agent: a.ID, Source: entity.WakeAutomation, TriggerDetail: "system", Reason: "issue_watchdog", Issue: at.ID, From: "issue.watchdog",
-					Responsible: at.ResponsibleUser, Payload: core.Object{}.Str("issueId", at.ID).Str("stalledIssueId", i.ID).Str("stalledIssueIdentifier", i.Identifier).
+				res, err := company.WakeAgent(c, a, entity.Wake{Agent: a.ID, Source: entity.WakeAutomation, TriggerDetail: "system",
+					Reason: "issue_watchdog", Issue: at.ID, From: "issue.watchdog",
+					Responsible: at.ResponsibleUser, Payload: core.Object{}.Str("issueId", at.ID).Str("stalledIssueId", i.ID).
+							Str("stalledIssueIdentifier", i.Identifier).
 							Str("kind", kind).Str("runId", r.ID).Null("instructions", string(w.Instructions)).Close(),
-					Wakeup: core.DerivedID("watchdog-wake", at.ID, i.ID, order), Run: core.DerivedID("watchdog-run", at.ID, i.ID, order)})
+					Wakeup: core.DerivedID("watchdog-wake", at.ID, i.ID, order), Run: core.DerivedID("watchdog-run", at.ID,
+						i.ID, order)})
 				if err == nil && res.Status != entity.WakeSkipped {
 					w.Wakes++
 					w.LastWakeAt = core.TimeOf(c.Now)
@@ -193,9 +200,11 @@ func decideWatch(c *ledger.Context, p DecideWatch) (any, error) {
 	case core.IsAgent(c) && !entity.RunAlive(c.Tx, r.Company, c.Cmd.Run, c.Cmd.Actor.ID):
 		return nil, entity.RefuseRunContext()
 	case core.IsAgent(c) && (r.Agent == c.Cmd.Actor.ID || !watches(c.Tx, r, c.Cmd.Actor.ID)):
-		return nil, ledger.Refuse(ledger.Forbidden, nil, "Only the board, the manager of the run's agent, or the watchdog of its issue decides about a run")
+		return nil, ledger.Refuse(ledger.Forbidden, nil,
+			"Only the board, the manager of the run's agent, or the watchdog of its issue decides about a run")
 	case r.Status != entity.RunRunning:
-		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("runId", r.ID).Str("status", string(r.Status)).Close(), "Only a running run is watched")
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("runId", r.ID).Str("status", string(r.Status)).Close(),
+			"Only a running run is watched")
 	case len(p.Reason) > MaxWatchdogText:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "reason is longer than %d bytes", MaxWatchdogText)
 	case p.Issue != "" && !c.Has(entity.IssueTable.Key(r.Company, p.Issue)):
@@ -211,13 +220,15 @@ func decideWatch(c *ledger.Context, p DecideWatch) (any, error) {
 	default:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "unknown decision %q", p.Decision)
 	}
-	d := entity.WatchDecision{ID: p.ID, Company: r.Company, Run: r.ID, Decision: p.Decision, Until: p.Until, Reason: core.NullText(p.Reason), Issue: core.NullText(p.Issue),
+	d := entity.WatchDecision{ID: p.ID, Company: r.Company, Run: r.ID, Decision: p.Decision, Until: p.Until,
+		Reason: core.NullText(p.Reason), Issue: core.NullText(p.Issue),
 		ByRun: core.NullText(c.Cmd.Run), CreatedAt: now}
 	d.ByAgent, d.ByUser = core.ActedBy(c)
 	r.Watch = &d
 	entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 	c.Record(ledger.Change{Action: "heartbeat.watchdog_decision_recorded", EntityType: "heartbeat_run", EntityID: r.ID,
-		Details: core.Object{}.Str("agentId", r.Agent).Str("decision", p.Decision).Time("snoozedUntil", p.Until).Null("reason", core.Snippet(p.Reason, 200)).Close()})
+		Details: core.Object{}.Str("agentId", r.Agent).Str("decision", p.Decision).Time("snoozedUntil", p.Until).
+			Null("reason", core.Snippet(p.Reason, 200)).Close()})
 	return d, nil
 }
 

@@ -20,7 +20,8 @@ var (
 	// sumOrder says which word of a block comes where in the next round.
 	sumOrder = [sumWords]int{2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8}
 	// sumColumns are the words of the state that are mixed together: columns, then diagonals.
-	sumColumns = [8][4]int{{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}, {0, 5, 10, 15}, {1, 6, 11, 12}, {2, 7, 8, 13}, {3, 4, 9, 14}}
+	sumColumns = [8][4]int{{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}, {0, 5, 10, 15}, {1, 6, 11, 12},
+		{2, 7, 8, 13}, {3, 4, 9, 14}}
 )
 
 // sum is the BLAKE3 hash of at most [sumMost] bytes; more are left out.

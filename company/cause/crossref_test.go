@@ -43,7 +43,8 @@ func TestUniversalIDs(t *testing.T) {
 		t.Error("two companies share an ID")
 	}
 	for what, change := range map[string]func(*Point){
-		"type": func(p *Point) { p.Type = Run }, "id": func(p *Point) { p.ID = "i2" }, "time": func(p *Point) { p.At++ }, "height": func(p *Point) { p.Height++ },
+		"type": func(p *Point) { p.Type = Run }, "id": func(p *Point) { p.ID = "i2" }, "time": func(p *Point) { p.At++ },
+		"height":    func(p *Point) { p.Height++ },
 		"structure": func(p *Point) { p.Type = Memory },
 	} {
 		q := p
@@ -58,17 +59,22 @@ func TestUniversalIDs(t *testing.T) {
 func TestCrossReferences(t *testing.T) {
 	t.Parallel()
 	at := func(t Type, id string) Reached { return Reached{Point: Point{Ref: Ref{t, id}}} }
-	f := Found{Points: []Reached{at(Memory, "m"), at(Issue, "i"), at(Run, "r"), at(Agent, "a"), at(Entry, "9")}, Edges: []Edge{
-		{From: Ref{Issue, "i"}, To: Ref{Memory, "m"}, Kind: EvidenceFor, Height: 4}, {From: Ref{Issue, "i"}, To: Ref{Run, "r"}, Kind: TriggeredBy},
-		{From: Ref{Agent, "a"}, To: Ref{Issue, "i"}, Kind: Causes}, {From: Ref{Entry, "9"}, To: Ref{Issue, "i"}, Kind: Follows},
-		{From: Ref{Issue, "gone"}, To: Ref{Memory, "m"}, Kind: EvidenceFor}, {From: Ref{Agent, "a"}, To: Ref{Run, "r"}, Kind: TriggeredBy},
-	}}
+	f := Found{Points: []Reached{at(Memory, "m"), at(Issue, "i"), at(Run, "r"), at(Agent, "a"), at(Entry, "9")},
+		Edges: []Edge{
+			{From: Ref{Issue, "i"}, To: Ref{Memory, "m"}, Kind: EvidenceFor, Height: 4},
+			{From: Ref{Issue, "i"}, To: Ref{Run, "r"}, Kind: TriggeredBy},
+			{From: Ref{Agent, "a"}, To: Ref{Issue, "i"}, Kind: Causes}, {From: Ref{Entry, "9"}, To: Ref{Issue, "i"},
+				Kind: Follows},
+			{From: Ref{Issue, "gone"}, To: Ref{Memory, "m"}, Kind: EvidenceFor}, {From: Ref{Agent, "a"}, To: Ref{Run, "r"},
+				Kind: TriggeredBy},
+		}}
 	got := f.CrossRefs()
 	var types []string
 	for _, x := range got {
 		types = append(types, x.From.Ref.String()+" "+x.Kind.String()+" "+x.To.Ref.String())
 	}
-	want := []string{"issue:i memory_encoded memory:m", "agent:a causes issue:i", "entry:9 elaborates issue:i", "agent:a triggered_by run:r"}
+	want := []string{"issue:i memory_encoded memory:m", "agent:a causes issue:i", "entry:9 elaborates issue:i",
+		"agent:a triggered_by run:r"}
 	if len(types) != len(want) {
 		t.Fatalf("%q, want %q", types, want)
 	}

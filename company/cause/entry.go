@@ -9,7 +9,8 @@ import (
 )
 
 // types are the nodes that entries call by other words.
-var types = map[string]Type{"heartbeat_run": Run, "cost_event": Cost, "budget_incident": Incident, "issue": Issue, "approval": Approval, "memory": Memory,
+var types = map[string]Type{"heartbeat_run": Run, "cost_event": Cost, "budget_incident": Incident, "issue": Issue,
+	"approval": Approval, "memory": Memory,
 	"agent": Agent, "project": Project, "goal": Goal, "routine": Routine, "wakeup_request": Wakeup}
 
 // commented is the action of a change that is about a comment, and names its issue.
@@ -111,8 +112,10 @@ func whyEntry(b *Bag, p Point) {
 		return
 	}
 	ch := e.Changes[0]
-	for _, a := range ledger.Activities(b.Tx, b.Company, ledger.ActivityFilter{EntityType: ch.EntityType, EntityID: ch.EntityID, BeforeHeight: e.Height, Limit: 1}) {
-		b.Add(Edge{Kind: Follows, Why: "changed the same before", Height: e.Height, At: core.TimeOf(e.Time)}, Ref{Entry, strconv.FormatUint(a.Height, 10)})
+	for _, a := range ledger.Activities(b.Tx, b.Company, ledger.ActivityFilter{EntityType: ch.EntityType,
+		EntityID: ch.EntityID, BeforeHeight: e.Height, Limit: 1}) {
+		b.Add(Edge{Kind: Follows, Why: "changed the same before", Height: e.Height, At: core.TimeOf(e.Time)},
+			Ref{Entry, strconv.FormatUint(a.Height, 10)})
 	}
 }
 

@@ -34,7 +34,8 @@ const (
 )
 
 // Types lists all types, in the order in which a bare ID is looked up.
-var Types = []Type{Issue, Run, Comment, Memory, Agent, Cost, Approval, Incident, Interaction, Wakeup, Routine, Project, Goal, Decision, Entry, User, Node, System}
+var Types = []Type{Issue, Run, Comment, Memory, Agent, Cost, Approval, Incident, Interaction, Wakeup, Routine, Project,
+	Goal, Decision, Entry, User, Node, System}
 
 // Valid reports whether t is a type.
 func (t Type) Valid() bool {

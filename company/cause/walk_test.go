@@ -79,7 +79,8 @@ func TestWalksAreBoundedAndWhole(t *testing.T) {
 			var at int
 			fmt.Sscan(p.ID, &at)
 			if p.Depth > w.Depth || p.Depth != depth[at] || net.secret[at] != "" && reader != "" && net.secret[at] != reader {
-				t.Fatalf("seed %d: %s at %d, want %d; secret of %q, read by %q", seed, p.ID, p.Depth, depth[at], net.secret[at], reader)
+				t.Fatalf("seed %d: %s at %d, want %d; secret of %q, read by %q", seed, p.ID, p.Depth, depth[at],
+					net.secret[at], reader)
 			}
 		}
 		whole := 0
@@ -189,8 +190,10 @@ func TestABusyNodeIsCutOff(t *testing.T) {
 // Names that are no IDs are no references, whatever they hold.
 func TestReferences(t *testing.T) {
 	t.Parallel()
-	for name, ok := range map[string]bool{"issue:1": true, "ISSUE:1": true, "entry:12": true, "user:ann@example.com": true, "issue:": false, ":1": false, "lunch:1": false,
-		"issue:a/b": false, "issue:a\x00": false, "issue:a b": false, "issue:../x": false, "issue:" + string(make([]byte, 200)): false, "issue": false, "": false} {
+	for name, ok := range map[string]bool{"issue:1": true, "ISSUE:1": true, "entry:12": true, "user:ann@example.com": true,
+		"issue:": false, ":1": false, "lunch:1": false,
+		"issue:a/b": false, "issue:a\x00": false, "issue:a b": false, "issue:../x": false, "issue:" +
+			string(make([]byte, 200)): false, "issue": false, "": false} {
 		if _, got := ParseRef(name); got != ok {
 			t.Errorf("%q: %v, want %v", name, got, ok)
 		}

@@ -12,11 +12,13 @@ import (
 // Work is what the rows of the kernel know: issues, comments, wakes, runs and agents.
 var Work = Part{
 	Nodes: map[Type]Look{
-		Issue: lookIssue, Run: lookRun, Comment: lookComment, Wakeup: lookWakeup, Agent: lookAgent, Project: lookProject, Goal: lookGoal,
+		Issue: lookIssue, Run: lookRun, Comment: lookComment, Wakeup: lookWakeup, Agent: lookAgent, Project: lookProject,
+		Goal: lookGoal,
 		User: lookActor, Node: lookActor, System: lookActor, Entry: lookEntry,
 	},
 	Causes: map[Type]Step{
-		Issue: whyIssue, Run: whyRun, Comment: whyComment, Wakeup: whyWakeup, Agent: whyMade("agent"), Project: whyMade("project"), Goal: whyMade("goal"), Entry: whyEntry,
+		Issue: whyIssue, Run: whyRun, Comment: whyComment, Wakeup: whyWakeup, Agent: whyMade("agent"),
+		Project: whyMade("project"), Goal: whyMade("goal"), Entry: whyEntry,
 	},
 	Effects: map[Type]Step{
 		Issue: fromIssue, Run: fromRun, Comment: fromComment, Wakeup: fromWakeup, Agent: fromAgent, Entry: fromEntry,
@@ -133,7 +135,8 @@ func whyIssue(b *Bag, p Point) {
 		}
 	}
 	b.Add(Edge{Kind: Causes, Why: "works on it", Height: i.Fence}, Ref{Run, i.CheckoutRun})
-	for _, a := range ledger.Activities(b.Tx, b.Company, ledger.ActivityFilter{EntityType: "issue", EntityID: i.ID, Limit: recent}) {
+	for _, a := range ledger.Activities(b.Tx, b.Company, ledger.ActivityFilter{EntityType: "issue", EntityID: i.ID,
+		Limit: recent}) {
 		if !b.Read() {
 			return
 		}
@@ -171,7 +174,8 @@ func fromIssue(b *Bag, p Point) {
 	prefix := entity.Comments.Key(b.Company, i.ID+".")
 	for k := range b.Tx.Scan(prefix, ledger.PrefixEnd(prefix), true) {
 		parts := strings.Split(string(k[len(prefix):]), ".")
-		if len(parts) != 2 || !b.Read() || !b.Add(Edge{Kind: Follows, Why: "said on it", Height: fromOrder(parts[0])}, Ref{Comment, parts[1]}) {
+		if len(parts) != 2 || !b.Read() || !b.Add(Edge{Kind: Follows, Why: "said on it", Height: fromOrder(parts[0])},
+			Ref{Comment, parts[1]}) {
 			return
 		}
 	}
@@ -257,7 +261,8 @@ func fromRun(b *Bag, p Point) {
 	if r.StartedAt == 0 {
 		return
 	}
-	f := ledger.ActivityFilter{Actor: ledger.Actor{Type: "agent", ID: r.Agent}, Run: r.ID, From: r.StartedAt.Std(), Limit: maxReads}
+	f := ledger.ActivityFilter{Actor: ledger.Actor{Type: "agent", ID: r.Agent}, Run: r.ID, From: r.StartedAt.Std(),
+		Limit: maxReads}
 	if r.FinishedAt != 0 {
 		f.To = r.FinishedAt.Std()
 	}
@@ -303,7 +308,8 @@ func whyWakeup(b *Bag, p Point) {
 	asked := Edge{Kind: Causes, Why: "asked for it", At: u.RequestedAt}
 	b.By(ledger.Actor{Type: string(u.ActorType), ID: string(u.ActorID)}, "", asked)
 	if r, ok := entity.RunOf(b.Tx, b.Company, string(u.Run)); ok && string(r.WakeupRequest) == u.ID {
-		b.Add(Edge{Kind: TriggeredBy, Why: string(u.Reason), Height: r.Queue, At: u.RequestedAt}, Ref{Issue, r.Context.Issue()})
+		b.Add(Edge{Kind: TriggeredBy, Why: string(u.Reason), Height: r.Queue, At: u.RequestedAt},
+			Ref{Issue, r.Context.Issue()})
 	}
 }
 

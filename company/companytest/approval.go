@@ -22,7 +22,8 @@ func (d *Desk) Boss(t testing.TB) (ceo As) {
 func (d *Desk) Ask(t testing.TB, who As, kind money.ApprovalType, payload string, issues ...string) money.Approval {
 	t.Helper()
 	var a money.Approval
-	d.Must(t, who, "approval.create", money.CreateApproval{ID: d.ID(), Type: kind, Payload: json.RawMessage(payload), Issues: issues}, &a)
+	d.Must(t, who, "approval.create", money.CreateApproval{ID: d.ID(), Type: kind, Payload: json.RawMessage(payload),
+		Issues: issues}, &a)
 	return a
 }
 

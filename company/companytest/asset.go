@@ -11,7 +11,8 @@ import (
 
 func (d *Desk) File(content string) company.NewFile {
 	sum := sha256.Sum256([]byte(content))
-	return company.NewFile{ID: d.ID(), Object: d.ID(), Name: "a b.txt", ContentType: "text/plain", Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:]), Nodes: []string{"n1"}}
+	return company.NewFile{ID: d.ID(), Object: d.ID(), Name: "a b.txt", ContentType: "text/plain",
+		Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:]), Nodes: []string{"n1"}}
 }
 
 func (d *Desk) Attach(t testing.TB, who As, issue, content string) (at file.Attached) {

@@ -13,5 +13,6 @@ func (d *Desk) Project(name string) string {
 }
 
 func (d *Desk) Cost(who As, agent string, cents int64) error {
-	return d.Do(who, "cost.report", money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: agent, Provider: "openai", Model: "gpt-5", Cost: core.Cents(cents), OccurredAt: core.TimeOf(d.Now)}}, nil)
+	return d.Do(who, "cost.report", money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: agent, Provider: "openai",
+		Model: "gpt-5", Cost: core.Cents(cents), OccurredAt: core.TimeOf(d.Now)}}, nil)
 }

@@ -9,14 +9,16 @@ import (
 
 func (d *Desk) Workspace(project, cwd, repo string) string {
 	id := d.ID()
-	place.Workspaces.Put(d.Tx, d.Company, id, place.Workspace{ID: id, Company: d.Company, Project: project, Cwd: core.NullText(cwd), RepoURL: core.NullText(repo), Primary: true})
+	place.Workspaces.Put(d.Tx, d.Company, id, place.Workspace{ID: id, Company: d.Company, Project: project,
+		Cwd: core.NullText(cwd), RepoURL: core.NullText(repo), Primary: true})
 	return id
 }
 
 // ByNode carries out a command of a node, in its first session.
 func (d *Desk) ByNode(node, kind string, payload any) error {
 	c := d.Context(Board, kind, payload)
-	c.Cmd.Actor, c.Cmd.Credential, c.Session = ledger.Actor{Type: "node", ID: node}, ledger.Credential{Kind: "node", ID: node}, 1
+	c.Cmd.Actor, c.Cmd.Credential, c.Session = ledger.Actor{Type: "node", ID: node}, ledger.Credential{Kind: "node",
+		ID: node}, 1
 	c.Tx = d.Tx.Child()
 	if _, err := d.Mux[kind](c); err != nil {
 		return err

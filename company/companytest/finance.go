@@ -6,7 +6,8 @@ import (
 )
 
 func (d *Desk) Book(kind, biller string, cents int64, change func(*money.FinanceEvent)) error {
-	e := money.FinanceEvent{ID: d.ID(), Kind: kind, Biller: biller, Amount: core.Cents(cents), OccurredAt: core.TimeOf(d.Now)}
+	e := money.FinanceEvent{ID: d.ID(), Kind: kind, Biller: biller, Amount: core.Cents(cents),
+		OccurredAt: core.TimeOf(d.Now)}
 	if change != nil {
 		change(&e)
 	}

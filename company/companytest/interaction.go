@@ -7,7 +7,8 @@ import (
 	"github.com/selvage-mesh/selvage/company/paper"
 )
 
-func (d *Desk) Asks(t testing.TB, who As, issue, kind, payload string, change ...func(*paper.CreateInteraction)) (in paper.Interaction) {
+func (d *Desk) Asks(t testing.TB, who As, issue, kind, payload string,
+	change ...func(*paper.CreateInteraction)) (in paper.Interaction) {
 	t.Helper()
 	p := paper.CreateInteraction{ID: d.ID(), Issue: issue, Kind: kind, Payload: json.RawMessage(payload)}
 	for _, f := range change {

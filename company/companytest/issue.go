@@ -42,8 +42,10 @@ type Desk struct {
 
 func NewDesk(t testing.TB) *Desk {
 	t.Helper()
-	d := &Desk{Tx: ledger.NewTx(void{}), Mux: rules.Handlers(), Company: ledger.CompanyID(UID(1)), Now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
-	entity.CompanyTable.Put(d.Tx, d.Company, d.Company, entity.Company{ID: d.Company, Name: "Acme", Status: "active", IssuePrefix: "ACM", DefaultResponsibleUser: "local-board"})
+	d := &Desk{Tx: ledger.NewTx(void{}), Mux: rules.Handlers(), Company: ledger.CompanyID(UID(1)),
+		Now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
+	entity.CompanyTable.Put(d.Tx, d.Company, d.Company, entity.Company{ID: d.Company, Name: "Acme", Status: "active",
+		IssuePrefix: "ACM", DefaultResponsibleUser: "local-board"})
 	return d
 }
 
@@ -55,14 +57,16 @@ func (d *Desk) ID() string { d.Serial++; return UID(1_000 + d.Serial) }
 // Agent adds an agent; run gives it a run that is running.
 func (d *Desk) Agent(name string) string {
 	id := d.ID()
-	entity.AgentTable.Put(d.Tx, d.Company, id, entity.Agent{ID: id, Company: d.Company, Name: name, Status: entity.AgentIdle})
+	entity.AgentTable.Put(d.Tx, d.Company, id, entity.Agent{ID: id, Company: d.Company, Name: name,
+		Status: entity.AgentIdle})
 	return id
 }
 
 func (d *Desk) Run(agent string) string {
 	id := d.ID()
 	d.Height++
-	r := entity.Run{ID: id, Company: d.Company, Agent: agent, Status: entity.RunRunning, Source: entity.WakeOnDemand, Queue: d.Height, CreatedAt: core.TimeOf(d.Now), StartedAt: core.TimeOf(d.Now)}
+	r := entity.Run{ID: id, Company: d.Company, Agent: agent, Status: entity.RunRunning, Source: entity.WakeOnDemand,
+		Queue: d.Height, CreatedAt: core.TimeOf(d.Now), StartedAt: core.TimeOf(d.Now)}
 	d.StoreRun(r)
 	return id
 }
@@ -89,7 +93,8 @@ var Board = As{}
 func (d *Desk) Context(who As, kind string, payload any) *ledger.Context {
 	d.Height++
 	d.Now = d.Now.Add(time.Second)
-	cmd := &ledger.Command{Kind: kind, Company: d.Company, Actor: ledger.Actor{Type: "user", ID: "local-board"}, Run: who.Run}
+	cmd := &ledger.Command{Kind: kind, Company: d.Company, Actor: ledger.Actor{Type: "user", ID: "local-board"},
+		Run: who.Run}
 	if who.Agent != "" {
 		cmd.Actor = ledger.Actor{Type: "agent", ID: who.Agent}
 	}

@@ -40,7 +40,8 @@ func (d *Desk) OfNode(node string, session uint64, kind string, payload, out any
 }
 
 func (d *Desk) Call(cost core.Money) money.Metered {
-	return money.Metered{Event: money.CostEvent{ID: d.ID(), Provider: "p", Model: "m", Cost: cost, OccurredAt: core.TimeOf(d.Now)}}
+	return money.Metered{Event: money.CostEvent{ID: d.ID(), Provider: "p", Model: "m", Cost: cost,
+		OccurredAt: core.TimeOf(d.Now)}}
 }
 
 func (d *Desk) HeldBy(t entity.ScopeType, id string) core.Money {

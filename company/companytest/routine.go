@@ -13,8 +13,10 @@ import (
 // Routine makes an active routine of an agent.
 func (d *Desk) Routine(t testing.TB, agent string, change func(*routine.SaveRoutine)) routine.Routine {
 	t.Helper()
-	s := routine.SaveRoutine{ID: d.ID(), Title: new("Report of {{topic}}"), Description: new("Write about {{ topic }} on {{date}}."), Assignee: &agent,
-		Variables: &[]routine.RoutineVariable{{Name: "topic", Type: "text", Required: true, Default: json.RawMessage(`"sales"`)}}}
+	s := routine.SaveRoutine{ID: d.ID(), Title: new("Report of {{topic}}"),
+		Description: new("Write about {{ topic }} on {{date}}."), Assignee: &agent,
+		Variables: &[]routine.RoutineVariable{{Name: "topic", Type: "text", Required: true,
+			Default: json.RawMessage(`"sales"`)}}}
 	if change != nil {
 		change(&s)
 	}
@@ -48,6 +50,7 @@ func (d *Desk) CloseIssue(t testing.TB, id string, status entity.IssueStatus) {
 func (d *Desk) Schedule(t testing.TB, r routine.Routine, next core.Time) routine.RoutineTrigger {
 	t.Helper()
 	var res routine.TriggerResult
-	d.Must(t, Board, "routine_trigger.create", routine.SaveTrigger{ID: d.ID(), Routine: r.ID, Kind: routine.TriggerSchedule, Cron: new("0 9 * * *"), Next: next}, &res)
+	d.Must(t, Board, "routine_trigger.create", routine.SaveTrigger{ID: d.ID(), Routine: r.ID,
+		Kind: routine.TriggerSchedule, Cron: new("0 9 * * *"), Next: next}, &res)
 	return res.Trigger
 }

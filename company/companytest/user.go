@@ -30,7 +30,8 @@ var AsNode, ByNode = ledger.Actor{Type: "system", ID: "auth"}, ledger.Credential
 // SignsIn makes the mesh one where people sign in.
 func (d *Desk) SignsIn(t *testing.T) {
 	t.Helper()
-	if err := d.Speak(ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}, "instance.auth", "", people.SetAuth{Mode: people.Authenticated}); err != nil {
+	if err := d.Speak(ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}, "instance.auth",
+		"", people.SetAuth{Mode: people.Authenticated}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -40,7 +41,9 @@ func TokenHash(n int) string { return fmt.Sprintf("%064x", n) }
 // Person signs somebody up; their session is uid(n+1).
 func (d *Desk) Person(t *testing.T, n int, name string) (ledger.Actor, ledger.Credential) {
 	t.Helper()
-	err := d.Speak(AsNode, ByNode, "user.create", "", people.CreateUser{ID: UID(n), Name: name, Email: strings.ToLower(name) + "@example.com", Password: "kept of " + name, Session: people.NewSession{ID: UID(n + 1), Hash: TokenHash(n)}})
+	err := d.Speak(AsNode, ByNode, "user.create", "", people.CreateUser{ID: UID(n), Name: name,
+		Email: strings.ToLower(name) + "@example.com", Password: "kept of " + name, Session: people.NewSession{ID: UID(n + 1),
+			Hash: TokenHash(n)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,9 @@ import (
 // Hired is an agent that can be woken.
 func (d *Desk) Hired(name string) string {
 	id := d.ID()
-	entity.AgentTable.Put(d.Tx, d.Company, id, entity.Agent{ID: id, Company: d.Company, Name: name, Status: entity.AgentIdle, AdapterType: "process", RuntimeConfig: json.RawMessage(`{"heartbeat":{"wakeOnDemand":true,"maxConcurrentRuns":20}}`)})
+	entity.AgentTable.Put(d.Tx, d.Company, id, entity.Agent{ID: id, Company: d.Company, Name: name,
+		Status: entity.AgentIdle, AdapterType: "process",
+		RuntimeConfig: json.RawMessage(`{"heartbeat":{"wakeOnDemand":true,"maxConcurrentRuns":20}}`)})
 	return id
 }
 

@@ -142,7 +142,8 @@ const MaxRunSecrets = 200
 // CheckSecretKey refuses a malformed key.
 func CheckSecretKey(key string) error {
 	if key == "" || len(key) > MaxSecretKey || slices.ContainsFunc([]byte(key), func(c byte) bool { return !KeyByte(c) }) {
-		return ledger.Refuse(ledger.Invalid, nil, "key: 1 to %d letters, digits, dots, dashes and underscores are needed", MaxSecretKey)
+		return ledger.Refuse(ledger.Invalid, nil, "key: 1 to %d letters, digits, dots, dashes and underscores are needed",
+			MaxSecretKey)
 	}
 	return nil
 }

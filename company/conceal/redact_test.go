@@ -15,11 +15,14 @@ func TestRedactConfig(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{`{"env":{"A":"canary","B":{"type":"plain","value":"canary"},"C":5}}`,
 			`{"env":{"A":{"type":"plain","value":"***REDACTED***"},"B":{"type":"plain","value":"***REDACTED***"},"C":{"type":"plain","value":"***REDACTED***"}}}`},
-		{`{"env":{"R":{"type":"secret_ref","secretId":"id","version":"latest"}}}`, `{"env":{"R":{"secretId":"id","type":"secret_ref","version":"latest"}}}`},
+		{`{"env":{"R":{"type":"secret_ref","secretId":"id","version":"latest"}}}`,
+			`{"env":{"R":{"secretId":"id","type":"secret_ref","version":"latest"}}}`},
 		{`{"apiKey":"canary","api_key":"canary","Authorization":"Basic canary","headers":{"X-Auth-Token":"canary","Accept":"json"}}`,
 			`{"Authorization":"***REDACTED***","apiKey":"***REDACTED***","api_key":"***REDACTED***","headers":{"Accept":"json","X-Auth-Token":"***REDACTED***"}}`},
-		{`{"password":{"value":["canary",{"deep":"canary"}],"on":true}}`, `{"password":{"on":true,"value":["***REDACTED***",{"deep":"***REDACTED***"}]}}`},
-		{`{"maxTokens":4096,"nested":[{"env":{"X":"canary"}}]}`, `{"maxTokens":4096,"nested":[{"env":{"X":{"type":"plain","value":"***REDACTED***"}}}]}`},
+		{`{"password":{"value":["canary",{"deep":"canary"}],"on":true}}`,
+			`{"password":{"on":true,"value":["***REDACTED***",{"deep":"***REDACTED***"}]}}`},
+		{`{"maxTokens":4096,"nested":[{"env":{"X":"canary"}}]}`,
+			`{"maxTokens":4096,"nested":[{"env":{"X":{"type":"plain","value":"***REDACTED***"}}}]}`},
 		{`{"args":["-c","curl -H 'Authorization: Bearer canary-canary' x; MY_API_KEY=canary run"]}`,
 			`{"args":["-c","curl -H 'Authorization: Bearer ***REDACTED***' x; MY_API_KEY=***REDACTED*** run"]}`},
 		{`{"args":["s/\\(API_KEY=.\\{20\\}\\).*/\\1.../'; echo"]}`, `{"args":["s/\\(API_KEY=***REDACTED***'; echo"]}`},
@@ -60,7 +63,8 @@ func FuzzRedactConfig(f *testing.F) {
 func TestJSONOfRowsHoldsNoConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, row := range []any{
-		entity.Agent{AdapterConfig: []byte(`{"a":"canary"}`), RuntimeConfig: []byte(`{"a":"canary"}`), Metadata: []byte(`{"a":"canary"}`)},
+		entity.Agent{AdapterConfig: []byte(`{"a":"canary"}`), RuntimeConfig: []byte(`{"a":"canary"}`),
+			Metadata: []byte(`{"a":"canary"}`)},
 		entity.Project{Env: []byte(`{"a":"canary"}`)}, people.AgentKey{Hash: "canary"},
 	} {
 		b, err := json.Marshal(row)

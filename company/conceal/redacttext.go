@@ -12,7 +12,8 @@ import "strings"
 func RedactText(s string) string { return redactShapes(redactAssignments(s)) }
 
 // secretWords are the words that make a name in a text that of a secret, in lower case.
-var secretWords = [...]string{"apikey", "api_key", "accesskey", "access_key", "privatekey", "private_key", "token", "secret", "passwd", "password"}
+var secretWords = [...]string{"apikey", "api_key", "accesskey", "access_key", "privatekey", "private_key", "token",
+	"secret", "passwd", "password"}
 
 // redactAssignments hides the value in NAME=value where NAME contains one of secretWords. A
 // value ends at a space or a quote.

@@ -21,8 +21,10 @@ func redactBySpecification(s string) string {
 // redactPieces are put together in every order of three by the test and mixed by
 // the fuzzer: beginnings, ends and neighbours of credentials.
 var redactPieces = []string{
-	"API_KEY=", "my_token_2=", "passwd=", "passworD=x", "=", "a=", "Bearer ", "bearer\t\n", "BEARER", "pcp_", "pcp_board_", "sk-", "sk-ant-", "ghp_", "ghx_", "xoxb-", "eyJ",
-	"abcdefgh", "abcdefg", "a.b", ".", "_", "-", " ", "'", "\"", "\n", "\v", "ſecret=", "toKen=", "ſ", "K", "aſk-12345678", "\xff", "\xc5", "é", "1234567890", "/+~", Redacted,
+	"API_KEY=", "my_token_2=", "passwd=", "passworD=x", "=", "a=", "Bearer ", "bearer\t\n", "BEARER", "pcp_", "pcp_board_",
+	"sk-", "sk-ant-", "ghp_", "ghx_", "xoxb-", "eyJ",
+	"abcdefgh", "abcdefg", "a.b", ".", "_", "-", " ", "'", "\"", "\n", "\v", "ſecret=", "toKen=", "ſ", "K", "aſk-12345678",
+	"\xff", "\xc5", "é", "1234567890", "/+~", Redacted,
 	"eyJabcdefgh.abcdefgh.a", "eyJabcdefgh.abcdefgh", "eyJabcdefgh.", "\u2028",
 }
 

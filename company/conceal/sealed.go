@@ -61,7 +61,8 @@ func SealEnv(env json.RawMessage, owner string, seal SealFunc) (json.RawMessage,
 	if !ok || !is {
 		return env, nil
 	}
-	out, err := (&sealing{seal: func(path, plain string) (string, error) { return seal(owner, path, plain) }}).env(m, "env")
+	out, err := (&sealing{seal: func(path, plain string) (string, error) { return seal(owner, path, plain) }}).
+		env(m, "env")
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,8 @@ func SealPayload(payload json.RawMessage, owner string, seal SealFunc) (json.Raw
 
 // SealConfig seals the texts of a configuration that RedactConfig would hide. The rules
 // refuse a configuration that is not an object; it is returned as it is.
-func SealConfig(config json.RawMessage, path string, seal func(path, plain string) (string, error)) (json.RawMessage, error) {
+func SealConfig(config json.RawMessage, path string, seal func(path, plain string) (string,
+	error)) (json.RawMessage, error) {
 	v, ok := core.ParseJSON(config)
 	if _, is := v.(map[string]any); !ok || !is {
 		return config, nil
@@ -217,7 +219,8 @@ func isReference(m map[string]any) bool {
 // OpenConfig returns a configuration with its sealed values in the clear, for the node that
 // executes a run. root is the path under which it was sealed: "adapterConfig",
 // "runtimeConfig", "metadata", or "env" for a project or routine.
-func OpenConfig(config json.RawMessage, root string, open func(path, sealed string) (string, error)) (json.RawMessage, error) {
+func OpenConfig(config json.RawMessage, root string, open func(path, sealed string) (string,
+	error)) (json.RawMessage, error) {
 	if !strings.Contains(string(config), SealedKey) {
 		return config, nil
 	}
@@ -286,7 +289,8 @@ func (o *SealedConfig) Collect(root string, config json.RawMessage) {
 	}
 	v, _ := core.ParseJSON(config)
 	_, _ = mapSealed(v, root, func(path, sealed string) (any, error) { // never fails
-		if v := (SealedValue{strings.TrimPrefix(path, "."), sealed}); !slices.Contains(o.Values, v) { // revisions repeat values
+		if v := (SealedValue{strings.TrimPrefix(path, "."), sealed}); !slices.Contains(o.Values,
+			v) { // revisions repeat values
 			o.Values = append(o.Values, v)
 		}
 		return nil, nil

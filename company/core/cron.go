@@ -32,7 +32,8 @@ func ParseCron(text string) (c Cron, err error) {
 		return c, ledger.Refuse(ledger.Unprocessable, nil, "Cron expression is longer than %d bytes", MaxCron)
 	}
 	if len(fields) != 5 {
-		return c, ledger.Refuse(ledger.Unprocessable, nil, "Cron expression must have exactly 5 fields, got %d: %q", len(fields), text)
+		return c, ledger.Refuse(ledger.Unprocessable, nil, "Cron expression must have exactly 5 fields, got %d: %q",
+			len(fields), text)
 	}
 	for n, f := range []struct {
 		to     *uint64

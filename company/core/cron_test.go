@@ -62,7 +62,8 @@ func TestCronLeavesNothingOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, day := range []time.Time{time.Date(2026, 3, 28, 20, 0, 0, 0, time.UTC), time.Date(2026, 10, 24, 20, 0, 0, 0, time.UTC)} {
+		for _, day := range []time.Time{time.Date(2026, 3, 28, 20, 0, 0, 0, time.UTC), time.Date(2026, 10, 24, 20, 0, 0, 0,
+			time.UTC)} {
 			want, ok := c.Next(day, zone)
 			for at := day; ok && at.Before(want); at = at.Add(7 * time.Minute) {
 				if got, _ := c.Next(at, zone); !got.Equal(want) {
@@ -75,7 +76,8 @@ func TestCronLeavesNothingOut(t *testing.T) {
 
 func TestCronRefuses(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "whenever", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "*/0 * * * *", "5-1 * * * *",
+	for _, text := range []string{"", "whenever", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *",
+		"* * * * 8", "*/0 * * * *", "5-1 * * * *",
 		"a * * * *", "1,,2 * * * *", "-1 * * * *", "+1 * * * *", "* * * foo *", "1-2-3 * * * *", "*/+5 * * * *"} {
 		if _, err := ParseCron(text); err == nil {
 			t.Errorf("%q is taken for a schedule", text)

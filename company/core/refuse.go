@@ -24,7 +24,8 @@ func StepDetail[S ~string](key, id string, present, wanted S, allowed []S) []byt
 	for n, s := range allowed {
 		names[n] = string(s)
 	}
-	return Object{}.Str(key, id).Str("status", string(present)).Str("requestedStatus", string(wanted)).List("allowedStatuses", names).Close()
+	return Object{}.Str(key, id).Str("status", string(present)).Str("requestedStatus", string(wanted)).
+		List("allowedStatuses", names).Close()
 }
 
 // StatusDetail returns the details of a refusal that is caused by the status of a row

@@ -114,13 +114,15 @@ func save(c *ledger.Context, s Save) (any, error) {
 	}
 	was, known := Of(c.Tx, of, s.Name)
 	if !known && len(List(c.Tx, of)) >= MaxJobs {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "there are %d cron jobs, as many as there may be: remove one", MaxJobs)
+		return nil, ledger.Refuse(ledger.Conflict, nil,
+			"there are %d cron jobs, as many as there may be: remove one", MaxJobs)
 	}
 	j := Job{Name: s.Name, Company: of, CreatedAt: now, By: c.Cmd.Actor.Type + ":" + c.Cmd.Actor.ID, Due: was.Due}
 	if known {
 		j.CreatedAt, j.By, j.Fired, j.Firings = was.CreatedAt, was.By, was.Fired, was.Firings
 	}
-	j.Cron, j.Zone, j.Missed, j.Busy, j.Topic, j.Text, j.JSON, j.Next, j.Paused, j.UpdatedAt = s.Cron, s.Zone, s.Missed, s.Busy, s.Topic, s.Text, s.JSON, s.Next, s.Paused, now
+	j.Cron, j.Zone, j.Missed, j.Busy, j.Topic, j.Text, j.JSON, j.Next, j.Paused, j.UpdatedAt = s.Cron, s.Zone, s.Missed,
+		s.Busy, s.Topic, s.Text, s.JSON, s.Next, s.Paused, now
 	if j.Missed == "" {
 		j.Missed = MissedOnce
 	}
@@ -151,7 +153,8 @@ func hold(tx *ledger.Tx, j Job, by int) {
 
 func record(c *ledger.Context, action string, j Job) {
 	c.Record(ledger.Change{Action: action, EntityType: "cron_job", EntityID: j.Name,
-		Details: core.Object{}.Str("cron", j.Cron).Str("timezone", j.Zone).Str("topic", j.Topic).Bool("paused", j.Paused).Close()})
+		Details: core.Object{}.Str("cron", j.Cron).Str("timezone", j.Zone).Str("topic", j.Topic).
+			Bool("paused", j.Paused).Close()})
 }
 
 func find(c *ledger.Context, name string) (Job, error) {
@@ -214,7 +217,8 @@ func run(c *ledger.Context, p Change) (any, error) {
 		return nil, err
 	}
 	j = put(c.Tx, j, noted(c, j, 0, said, true))
-	c.Record(ledger.Change{Action: "cron.run", EntityType: "cron_job", EntityID: j.Name, Details: core.Object{}.Int("number", j.Fired).Str("result", said).Close()})
+	c.Record(ledger.Change{Action: "cron.run", EntityType: "cron_job", EntityID: j.Name,
+		Details: core.Object{}.Int("number", j.Fired).Str("result", said).Close()})
 	return j, nil
 }
 
@@ -234,7 +238,8 @@ func tick(c *ledger.Context, p Tick) (any, error) {
 		j.Paused, j.Problem = true, core.NullText(core.Snippet(p.Problem, maxSaid))
 	}
 	said, ok := "the company is not active", false
-	if row, found := entity.CompanyTable.Get(c.Tx, j.Company, j.Company); j.Company == "" || found && row.Status == entity.CompanyActive {
+	if row, found := entity.CompanyTable.Get(c.Tx, j.Company, j.Company); j.Company == "" || found &&
+		row.Status == entity.CompanyActive {
 		said, err = fire(c, &j, p.Due, p.Left)
 		if ok = err == nil; !ok {
 			said = err.Error()
@@ -242,7 +247,8 @@ func tick(c *ledger.Context, p Tick) (any, error) {
 	}
 	j = put(c.Tx, was, noted(c, j, p.Due, said, ok))
 	c.Record(ledger.Change{Action: "cron.fired", EntityType: "cron_job", EntityID: j.Name,
-		Details: core.Object{}.Int("number", j.Fired).Time("due", p.Due).Bool("ok", ok).Str("result", j.Firings[0].Said).Close()})
+		Details: core.Object{}.Int("number", j.Fired).Time("due", p.Due).Bool("ok", ok).
+			Str("result", j.Firings[0].Said).Close()})
 	return nil, nil
 }
 
@@ -254,7 +260,8 @@ func fire(c *ledger.Context, j *Job, due core.Time, missed int64) (said string, 
 	}
 	text, isJSON := j.Text, j.JSON
 	if text == "" {
-		text, isJSON = string(core.Object{}.Str("job", j.Name).Int("number", j.Fired+1).Time("due", due).Int("missed", missed).Close()), true
+		text, isJSON = string(core.Object{}.Str("job", j.Name).Int("number", j.Fired+1).Time("due", due).
+			Int("missed", missed).Close()), true
 	}
 	return "published to " + j.Topic, company.Ask.Topics.PublishTo(c, j.Topic, text, isJSON, "cron:"+j.Name)
 }
@@ -262,7 +269,8 @@ func fire(c *ledger.Context, j *Job, due core.Time, missed int64) (said string, 
 // noted returns j with one firing more.
 func noted(c *ledger.Context, j Job, due core.Time, said string, ok bool) Job {
 	j.Fired++
-	f := Firing{Number: j.Fired, Due: due, At: core.TimeOf(c.Now), Height: c.Height, Said: core.Snippet(said, maxSaid), OK: ok}
+	f := Firing{Number: j.Fired, Due: due, At: core.TimeOf(c.Now), Height: c.Height,
+		Said: core.Snippet(said, maxSaid), OK: ok}
 	j.Firings = append([]Firing{f}, j.Firings[:min(len(j.Firings), kept-1)]...)
 	return j
 }

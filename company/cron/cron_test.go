@@ -47,17 +47,20 @@ func TestATimeFiresOnce(t *testing.T) {
 	if err := d.ByLeader(cron.KindTick, tick); err != nil {
 		t.Fatal(err)
 	}
-	for what, p := range map[string]cron.Tick{"the same tick": tick, "one before its time": {Name: "report", Due: tick.Next, Next: tick.Next + 1},
+	for what, p := range map[string]cron.Tick{"the same tick": tick, "one before its time": {Name: "report",
+		Due: tick.Next, Next: tick.Next + 1},
 		"one that goes back": {Name: "report", Due: tick.Next, Next: due}} {
 		if err := d.ByLeader(cron.KindTick, p); err == nil || !strings.Contains(err.Error(), "is not due") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	m := topic.Read(d.Tx, d.Company, "reports.due", 0, 10, due)
-	if len(m) != 1 || !m[0].JSON || m[0].From != "cron:report" || !strings.Contains(m[0].Text, `"job":"report","number":1`) || !strings.Contains(m[0].Text, `"missed":2`) {
+	if len(m) != 1 || !m[0].JSON || m[0].From != "cron:report" || !strings.Contains(m[0].Text,
+		`"job":"report","number":1`) || !strings.Contains(m[0].Text, `"missed":2`) {
 		t.Errorf("published is %+v", m)
 	}
-	if j := job(t, d, "report"); j.Fired != 1 || j.Next != tick.Next || j.Firings[0].Due != due || j.Firings[0].Height != m[0].Height || !j.Firings[0].OK {
+	if j := job(t, d, "report"); j.Fired != 1 || j.Next != tick.Next || j.Firings[0].Due != due ||
+		j.Firings[0].Height != m[0].Height || !j.Firings[0].OK {
 		t.Errorf("the job is %+v", j)
 	}
 	// What it can not do does not keep it from its next time.
@@ -74,20 +77,25 @@ func TestAJobPauses(t *testing.T) {
 	save := hourly(d)
 	d.Must(t, companytest.Board, cron.KindSave, save, nil)
 	d.Must(t, companytest.Board, cron.KindPause, cron.Change{Name: "report"}, nil)
-	if len(cron.Due(d.Tx, save.Next, 10)) != 0 || d.ByLeader(cron.KindTick, cron.Tick{Name: "report", Due: save.Next, Next: save.Next + 1}) == nil {
+	if len(cron.Due(d.Tx, save.Next, 10)) != 0 || d.ByLeader(cron.KindTick, cron.Tick{Name: "report", Due: save.Next,
+		Next: save.Next + 1}) == nil {
 		t.Error("a paused job is due")
 	}
 	d.Must(t, companytest.Board, cron.KindRun, cron.Change{Name: "report"}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, cron.KindResume, cron.Change{Name: "report"}, nil), ledger.Unprocessable, "The schedule never fires")
+	companytest.WantRefusal(t, d.Do(companytest.Board, cron.KindResume, cron.Change{Name: "report"}, nil),
+		ledger.Unprocessable, "The schedule never fires")
 	d.Must(t, companytest.Board, cron.KindResume, cron.Change{Name: "report", Next: save.Next}, nil)
-	if err := d.ByLeader(cron.KindTick, cron.Tick{Name: "report", Due: save.Next, Problem: "the zone is gone"}); err != nil {
+	if err := d.ByLeader(cron.KindTick, cron.Tick{Name: "report", Due: save.Next,
+		Problem: "the zone is gone"}); err != nil {
 		t.Fatal(err)
 	}
-	if j := job(t, d, "report"); !j.Paused || j.Problem != "the zone is gone" || j.Fired != 2 || len(cron.Due(d.Tx, save.Next, 10)) != 0 {
+	if j := job(t, d, "report"); !j.Paused || j.Problem != "the zone is gone" || j.Fired != 2 ||
+		len(cron.Due(d.Tx, save.Next, 10)) != 0 {
 		t.Errorf("the job is %+v", j)
 	}
 	d.Must(t, companytest.Board, cron.KindRemove, cron.Change{Name: "report"}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, cron.KindRemove, cron.Change{Name: "report"}, nil), ledger.NotFound, "Cron job not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, cron.KindRemove, cron.Change{Name: "report"}, nil), ledger.NotFound,
+		"Cron job not found")
 }
 
 // A job of the mesh starts its process anew at each time. While it still runs a time is left
@@ -118,14 +126,16 @@ func TestAJobStartsItsProcess(t *testing.T) {
 		t.Errorf("declared is %+v", p)
 	}
 	fire()
-	if j := job(t, d, "report"); declared().Generation != 1 || j.Firings[0].OK || j.Firings[0].Said != "process cron.report still runs" {
+	if j := job(t, d, "report"); declared().Generation != 1 || j.Firings[0].OK ||
+		j.Firings[0].Said != "process cron.report still runs" {
 		t.Errorf("a busy process was started again: %+v", j.Firings)
 	}
 	session := d.Open("n")
 	if err := d.ByLeader(replica.KindPlace, replica.Place{ID: declared().ID, Node: "n", Session: session}); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.ByLeader(replica.KindReport, replica.Report{ID: declared().ID, Generation: 1, Session: session, State: replica.Ended}); err != nil {
+	if err := d.ByLeader(replica.KindReport, replica.Report{ID: declared().ID, Generation: 1, Session: session,
+		State: replica.Ended}); err != nil {
 		t.Fatal(err)
 	}
 	fire()

@@ -28,8 +28,10 @@ const (
 
 // Roles and AdapterTypes list all values, in the contract's order.
 var (
-	Roles        = []string{"ceo", "cto", "cmo", "cfo", "security", "engineer", "designer", "pm", "qa", "devops", "researcher", "general"}
-	AdapterTypes = []string{"process", "http", "claude_local", "codex_local", "gemini_local", "opencode_local", "cursor", "pi_local",
+	Roles = []string{"ceo", "cto", "cmo", "cfo", "security", "engineer", "designer", "pm", "qa", "devops",
+		"researcher", "general"}
+	AdapterTypes = []string{"process", "http", "claude_local", "codex_local", "gemini_local", "opencode_local",
+		"cursor", "pi_local",
 		"hermes_local", "openclaw_gateway", "acp", "wasm", "container", "weftos",
 		"a2a"}
 )
@@ -67,7 +69,8 @@ type Agent struct {
 // Clone returns a copy that shares no memory with a. The ledger's cache of decoded rows
 // needs it.
 func (a Agent) Clone() Agent {
-	a.AdapterConfig, a.RuntimeConfig, a.Metadata = slices.Clone(a.AdapterConfig), slices.Clone(a.RuntimeConfig), slices.Clone(a.Metadata)
+	a.AdapterConfig, a.RuntimeConfig, a.Metadata = slices.Clone(a.AdapterConfig), slices.Clone(a.RuntimeConfig),
+		slices.Clone(a.Metadata)
 	return a
 }
 
@@ -145,7 +148,8 @@ func AgentByRef(tx *ledger.Tx, company ledger.CompanyID, ref string) (Agent, err
 			continue
 		}
 		if found.ID != "" {
-			return Agent{}, ledger.Refuse(ledger.Conflict, nil, "Agent shortname is ambiguous in this company. Use the agent ID.")
+			return Agent{}, ledger.Refuse(ledger.Conflict, nil,
+				"Agent shortname is ambiguous in this company. Use the agent ID.")
 		}
 		found = a
 	}
@@ -321,7 +325,8 @@ func (a Agent) Check() error {
 	for _, text := range []struct {
 		field, value string
 		most         int
-	}{{"name", a.Name, MaxName}, {"title", string(a.Title), MaxName}, {"icon", string(a.Icon), MaxName}, {"capabilities", string(a.Capabilities), MaxText / 4}} {
+	}{{"name", a.Name, MaxName}, {"title", string(a.Title), MaxName}, {"icon", string(a.Icon), MaxName},
+		{"capabilities", string(a.Capabilities), MaxText / 4}} {
 		if len(text.value) > text.most {
 			return ledger.Refuse(ledger.Invalid, nil, "%s of an agent is longer than %d bytes", text.field, text.most)
 		}
@@ -450,7 +455,10 @@ func (p SaveAgent) Sealed(seal conceal.SealFunc) (any, error) {
 		config *json.RawMessage
 	}{{"adapterConfig", &p.AdapterConfig}, {"runtimeConfig", &p.RuntimeConfig}, {"metadata", &p.Metadata}} {
 		var err error
-		if *f.config, err = conceal.SealConfig(*f.config, f.name, func(path, plain string) (string, error) { return seal(p.ID, path, plain) }); err != nil {
+		if *f.config, err = conceal.SealConfig(*f.config, f.name, func(path, plain string) (string,
+			error) {
+			return seal(p.ID, path, plain)
+		}); err != nil {
 			return nil, err
 		}
 	}

@@ -115,7 +115,8 @@ func (row Company) Check() error {
 	switch {
 	case strings.TrimSpace(row.Name) == "":
 		return ledger.Refuse(ledger.Invalid, nil, "A company needs a name")
-	case len(row.Name) > MaxName || len(row.Description) > MaxText || len(row.BrandColor) > 50 || len(row.LogoAsset) > 100 || len(row.Feedback.Terms) > 100:
+	case len(row.Name) > MaxName || len(row.Description) > MaxText || len(row.BrandColor) > 50 ||
+		len(row.LogoAsset) > 100 || len(row.Feedback.Terms) > 100:
 		return ledger.Refuse(ledger.TooLarge, nil, "The company's text is too long")
 	case row.AttachmentMaxBytes < 0:
 		return ledger.Refuse(ledger.Invalid, nil, "attachmentMaxBytes is negative")
@@ -171,7 +172,8 @@ func (p SaveCompany) Details() []byte {
 // that a pause by a person replaces one by the budget.
 func (row Company) Pause(reason string, now core.Time) (Company, error) {
 	if row.Status == CompanyArchived {
-		return row, core.Illegal("companyId", string(row.ID), row.Status, CompanyPaused, []CompanyStatus{CompanyActive}, "Cannot pause archived company")
+		return row, core.Illegal("companyId", string(row.ID), row.Status, CompanyPaused, []CompanyStatus{CompanyActive},
+			"Cannot pause archived company")
 	}
 	if row.Status == CompanyPaused {
 		if row.PauseReason == PausedForBudget && reason != PausedForBudget {

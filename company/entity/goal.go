@@ -35,7 +35,8 @@ type Goal struct {
 }
 
 var (
-	Goals         = core.Owned(ledger.NewTable[string, Goal]("goal").Beside(ledger.Indexed(GoalsByParent, func(g *Goal) string { return string(g.Parent) })))
+	Goals = core.Owned(ledger.NewTable[string, Goal]("goal").
+		Beside(ledger.Indexed(GoalsByParent, func(g *Goal) string { return string(g.Parent) })))
 	GoalsByParent = ledger.NewIndex[string, string]("goal-parent")
 )
 

@@ -44,7 +44,8 @@ func ImpliedGoal(tx *ledger.Tx, company ledger.CompanyID) (Goal, bool) {
 	if !ok {
 		return Goal{}, false
 	}
-	return Goal{ID: ImpliedGoalID(company), Company: company, Title: row.Name, Description: row.Description, Level: "company", Status: "active",
+	return Goal{ID: ImpliedGoalID(company), Company: company, Title: row.Name, Description: row.Description,
+		Level: "company", Status: "active",
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt}, true
 }
 

@@ -25,7 +25,8 @@ const (
 )
 
 // IssueStatuses lists every status in the order of the contract's messages.
-var IssueStatuses = []IssueStatus{IssueBacklog, IssueTodo, IssueInProgress, IssueInReview, IssueDone, IssueBlocked, IssueCancelled}
+var IssueStatuses = []IssueStatus{IssueBacklog, IssueTodo, IssueInProgress, IssueInReview, IssueDone, IssueBlocked,
+	IssueCancelled}
 
 // Valid reports whether s is a status.
 func (s IssueStatus) Valid() bool { return slices.Contains(IssueStatuses, s) }
@@ -229,7 +230,8 @@ func (i Issue) MustOwn(agent, run string) error {
 
 // StaleRun returns the 409 for a write under a run that does not hold the issue.
 func (i Issue) StaleRun(agent, run string) error {
-	return ledger.Refuse(ledger.Conflict, i.Holder().Null("actorAgentId", agent).Null("actorRunId", run).Close(), "Issue run ownership conflict")
+	return ledger.Refuse(ledger.Conflict, i.Holder().Null("actorAgentId", agent).Null("actorRunId", run).Close(),
+		"Issue run ownership conflict")
 }
 
 // Release returns the issue unassigned, in todo if it was in progress. A terminal issue is
@@ -286,7 +288,8 @@ func (i Issue) Move(m Move) (next Issue, override bool, err error) {
 		allowed = i.Status.NextForBoard()
 	}
 	if !slices.Contains(allowed, m.To) {
-		return i, false, core.Illegal("issueId", i.ID, i.Status, m.To, allowed, "Issue cannot move from %s to %s", i.Status, m.To)
+		return i, false, core.Illegal("issueId", i.ID, i.Status, m.To, allowed, "Issue cannot move from %s to %s",
+			i.Status, m.To)
 	}
 	if m.To == IssueBlocked && !m.Routable {
 		return i, false, ErrNotRoutable()
@@ -297,7 +300,8 @@ func (i Issue) Move(m Move) (next Issue, override bool, err error) {
 }
 
 func ErrNotRoutable() error {
-	return ledger.Refuse(ledger.Unprocessable, nil, "Entering blocked requires unresolved blockers, a pending interaction/approval, or unblockDescriptor")
+	return ledger.Refuse(ledger.Unprocessable, nil,
+		"Entering blocked requires unresolved blockers, a pending interaction/approval, or unblockDescriptor")
 }
 
 // Consistent refuses an issue that must never be stored.
@@ -490,8 +494,10 @@ func (i Issue) ExecutionStateJSON() json.RawMessage {
 	} else {
 		o = o.Null("currentStageIndex", "")
 	}
-	return o.Null("currentStageType", stage.Type).Raw("currentParticipant", who(s.Agent, s.User)).Raw("returnAssignee", who(s.ReturnAgent, s.ReturnUser)).
-		List("completedStageIds", s.Completed).Int("changesRequestedCount", int64(s.Rounds)).Null("lastDecisionId", s.Decision).Null("lastDecisionOutcome", s.Outcome).
+	return o.Null("currentStageType", stage.Type).Raw("currentParticipant", who(s.Agent, s.User)).Raw("returnAssignee",
+		who(s.ReturnAgent, s.ReturnUser)).
+		List("completedStageIds", s.Completed).Int("changesRequestedCount", int64(s.Rounds)).Null("lastDecisionId",
+		s.Decision).Null("lastDecisionOutcome", s.Outcome).
 		Raw("reviewRequest", i.ReviewRequest()).Close()
 }
 

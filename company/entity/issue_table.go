@@ -167,7 +167,8 @@ func ParseIssueSort(k, v []byte) (s IssueSort, id string, ok bool) {
 		}
 		return n
 	}
-	s = IssueSort{byte(n(k[:1])), core.Time(mostIssueUpdated - n(k[1:13])), mostIssueNumber - n(k[13:issueSortBytes]), len(v) == 1}
+	s = IssueSort{byte(n(k[:1])), core.Time(mostIssueUpdated - n(k[1:13])), mostIssueNumber - n(k[13:issueSortBytes]),
+		len(v) == 1}
 	return s, string(k[issueSortBytes+1:]), true
 }
 

@@ -101,7 +101,8 @@ func ProjectByRef(tx *ledger.Tx, company ledger.CompanyID, ref string) (Project,
 				continue
 			}
 			if found.ID != "" {
-				return Project{}, ledger.Refuse(ledger.Conflict, nil, "Project shortname is ambiguous in this company. Use the project ID.")
+				return Project{}, ledger.Refuse(ledger.Conflict, nil,
+					"Project shortname is ambiguous in this company. Use the project ID.")
 			}
 			found = p
 		}
@@ -178,9 +179,11 @@ func (s SaveProject) Keys() []string {
 		name string
 		set  bool
 	}{
-		{"name", s.Name != nil}, {"description", s.Description != nil}, {"status", s.Status != nil}, {"leadAgentId", s.Lead != nil},
+		{"name", s.Name != nil}, {"description", s.Description != nil}, {"status", s.Status != nil},
+		{"leadAgentId", s.Lead != nil},
 		{"targetDate", s.TargetDate != nil}, {"color", s.Color != nil}, {"icon", s.Icon != nil}, {"env", len(s.Env) > 0},
-		{"executionWorkspacePolicy", len(s.WorkspacePolicy) > 0}, {"archivedAt", s.ArchivedAt != nil}, {"goalIds", s.Goals != nil},
+		{"executionWorkspacePolicy", len(s.WorkspacePolicy) > 0}, {"archivedAt", s.ArchivedAt != nil},
+		{"goalIds", s.Goals != nil},
 	} {
 		if k.set {
 			keys = append(keys, k.name)

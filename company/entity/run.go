@@ -25,7 +25,8 @@ const (
 )
 
 // RunStatuses lists every status of a run.
-var RunStatuses = []RunStatus{RunQueued, RunScheduledRetry, RunRunning, RunSucceeded, RunFailed, RunCancelled, RunTimedOut, RunInterrupted}
+var RunStatuses = []RunStatus{RunQueued, RunScheduledRetry, RunRunning, RunSucceeded, RunFailed, RunCancelled,
+	RunTimedOut, RunInterrupted}
 
 // Live reports whether a run with this status may still work.
 func (s RunStatus) Live() bool {
@@ -171,10 +172,14 @@ func (never) MarshalJSON() ([]byte, error) { return []byte("false"), nil }
 
 // Clone returns a copy that shares nothing with r.
 func (r Run) Clone() Run {
-	r.ExitCode, r.LogBytes, r.StdoutExcerpt, r.StderrExcerpt = core.CloneOf(r.ExitCode), core.CloneOf(r.LogBytes), core.CloneOf(r.StdoutExcerpt), core.CloneOf(r.StderrExcerpt)
-	r.ProcessPID, r.ProcessGroup, r.LastOutputBytes = core.CloneOf(r.ProcessPID), core.CloneOf(r.ProcessGroup), core.CloneOf(r.LastOutputBytes)
-	r.UsageJSON, r.ResultJSON, r.RunnerProfileJSON = slices.Clone(r.UsageJSON), slices.Clone(r.ResultJSON), slices.Clone(r.RunnerProfileJSON)
-	r.Phases, r.Context.CommentIDs, r.Context.Payload = slices.Clone(r.Phases), slices.Clone(r.Context.CommentIDs), slices.Clone(r.Context.Payload)
+	r.ExitCode, r.LogBytes, r.StdoutExcerpt, r.StderrExcerpt = core.CloneOf(r.ExitCode), core.CloneOf(r.LogBytes),
+		core.CloneOf(r.StdoutExcerpt), core.CloneOf(r.StderrExcerpt)
+	r.ProcessPID, r.ProcessGroup, r.LastOutputBytes = core.CloneOf(r.ProcessPID), core.CloneOf(r.ProcessGroup),
+		core.CloneOf(r.LastOutputBytes)
+	r.UsageJSON, r.ResultJSON, r.RunnerProfileJSON = slices.Clone(r.UsageJSON), slices.Clone(r.ResultJSON),
+		slices.Clone(r.RunnerProfileJSON)
+	r.Phases, r.Context.CommentIDs, r.Context.Payload = slices.Clone(r.Phases), slices.Clone(r.Context.CommentIDs),
+		slices.Clone(r.Context.Payload)
 	r.Context.LinkedIssueIDs = slices.Clone(r.Context.LinkedIssueIDs)
 	r.Context.ForceFreshSession = core.CloneOf(r.Context.ForceFreshSession)
 	r.Place, r.Freshness, r.Watch = core.CloneOf(r.Place), slices.Clone(r.Freshness), core.CloneOf(r.Watch)
@@ -242,9 +247,12 @@ var (
 	RunTable = ledger.NewTable[string, Run]("run").
 			Beside(ledger.IndexedAs(runsByTime, func(r *Run, _ string) (value, entry string) { return AllRuns, r.Ref() })).
 			Beside(ledger.IndexedAs(runsByAgent, func(r *Run, _ string) (value, entry string) { return r.Agent, r.Ref() })).
-			Beside(ledger.IndexedAs(runsByIssue, func(r *Run, _ string) (value, entry string) { return r.Context.IssueID, r.Ref() })).
-			Beside(ledger.Indexed(RunsLive, liveOf)).
-			Beside(keepRunCompany)
+			Beside(ledger.IndexedAs(runsByIssue, func(r *Run, _ string) (value, entry string) {
+			return r.Context.IssueID,
+				r.Ref()
+		})).
+		Beside(ledger.Indexed(RunsLive, liveOf)).
+		Beside(keepRunCompany)
 	runsByTime  = ledger.NewIndex[string, string]("run-time")
 	runsByAgent = ledger.NewIndex[string, string]("run-agent")
 	runsByIssue = ledger.NewIndex[string, string]("run-issue")
@@ -333,7 +341,8 @@ func LiveRunsOnIssue(tx *ledger.Tx, i Issue) []Run {
 	if i.Assignee == "" {
 		return nil
 	}
-	return slices.DeleteFunc(LiveRunsOfAgent(tx, i.Company, i.Assignee), func(r Run) bool { return r.Context.IssueID != i.ID })
+	return slices.DeleteFunc(LiveRunsOfAgent(tx, i.Company, i.Assignee),
+		func(r Run) bool { return r.Context.IssueID != i.ID })
 }
 
 // LiveBelow returns, for each issue, how many issues below it at any depth have a run that
@@ -470,7 +479,8 @@ func (r Run) Process(pid, group int64, now core.Time) Run {
 
 func (r Run) Output(o *OutputMark) Run {
 	if o != nil && o.Seq >= r.LastOutputSeq {
-		r.LastOutputAt, r.LastOutputSeq, r.LastOutputStream, r.LastOutputBytes = o.At, o.Seq, core.NullText(o.Stream), new(o.Bytes)
+		r.LastOutputAt, r.LastOutputSeq, r.LastOutputStream, r.LastOutputBytes = o.At, o.Seq, core.NullText(o.Stream),
+			new(o.Bytes)
 	}
 	return r
 }
@@ -490,7 +500,9 @@ func (r Run) Lease() (l EnvironmentLease, ok bool) {
 	if r.StartedAt == 0 {
 		return l, false
 	}
-	l = EnvironmentLease{ID: core.DerivedID("environment-lease", r.ID), Policy: "ephemeral", Provider: LocalEnvironment.Driver, ExecutionWorkspace: core.NullText(r.ExecutionWorkspace), AcquiredAt: r.StartedAt, ReleasedAt: r.FinishedAt}
+	l = EnvironmentLease{ID: core.DerivedID("environment-lease", r.ID), Policy: "ephemeral",
+		Provider: LocalEnvironment.Driver, ExecutionWorkspace: core.NullText(r.ExecutionWorkspace), AcquiredAt: r.StartedAt,
+		ReleasedAt: r.FinishedAt}
 	switch r.Status {
 	case RunRunning:
 		l.Status = "active"
@@ -514,10 +526,12 @@ func (r Run) Absorb(ctx RunContext, now core.Time) Run {
 		}
 	}
 	if ctx.ApprovalID != "" {
-		r.Context.ApprovalID, r.Context.ApprovalStatus, r.Context.LinkedIssueIDs = ctx.ApprovalID, ctx.ApprovalStatus, ctx.LinkedIssueIDs
+		r.Context.ApprovalID, r.Context.ApprovalStatus, r.Context.LinkedIssueIDs = ctx.ApprovalID, ctx.ApprovalStatus,
+			ctx.LinkedIssueIDs
 	}
 	if ctx.InteractionID != "" {
-		r.Context.InteractionID, r.Context.InteractionKind, r.Context.InteractionStatus = ctx.InteractionID, ctx.InteractionKind, ctx.InteractionStatus
+		r.Context.InteractionID, r.Context.InteractionKind, r.Context.InteractionStatus = ctx.InteractionID,
+			ctx.InteractionKind, ctx.InteractionStatus
 	}
 	if r.Status != RunRunning && ctx.WakeReason != "" {
 		r.Context.WakeReason = ctx.WakeReason
@@ -529,7 +543,8 @@ func (r Run) Absorb(ctx RunContext, now core.Time) Run {
 // Deferred reports whether a run has comments for an agent that is already running on their
 // issue. Two runs at once would do the same work, so it waits.
 func (r Run) Deferred(tx *ledger.Tx) bool {
-	return !r.Manual && r.Context.IssueID != "" && len(r.Context.CommentIDs) > 0 && slices.ContainsFunc(LiveRunsOfAgent(tx, r.Company, r.Agent), func(o Run) bool {
-		return o.ID != r.ID && o.Status == RunRunning && o.Context.IssueID == r.Context.IssueID
-	})
+	return !r.Manual && r.Context.IssueID != "" && len(r.Context.CommentIDs) > 0 &&
+		slices.ContainsFunc(LiveRunsOfAgent(tx, r.Company, r.Agent), func(o Run) bool {
+			return o.ID != r.ID && o.Status == RunRunning && o.Context.IssueID == r.Context.IssueID
+		})
 }

@@ -49,14 +49,16 @@ func ParsePolicy(runtimeConfig, adapterConfig []byte) HeartbeatPolicy {
 	_ = json.Unmarshal(adapterConfig, &adapter)
 	h := runtime.Heartbeat
 	return HeartbeatPolicy{
-		Enabled:                       first(false, h.Enabled, adapter.Enabled),
-		IntervalSec:                   first(0, h.Interval, adapter.Interval),
-		WakeOnDemand:                  first(true, h.WakeOnDemand, adapter.WakeOnDemand),
-		MaxConcurrentRuns:             int(min(max(first(DefaultConcurrentRuns, h.Concurrent, adapter.Concurrent), 1), MaxConcurrentRuns)),
+		Enabled:      first(false, h.Enabled, adapter.Enabled),
+		IntervalSec:  first(0, h.Interval, adapter.Interval),
+		WakeOnDemand: first(true, h.WakeOnDemand, adapter.WakeOnDemand),
+		MaxConcurrentRuns: int(min(max(first(DefaultConcurrentRuns, h.Concurrent, adapter.Concurrent), 1),
+			MaxConcurrentRuns)),
 		MaxDailyRuns:                  first(0, h.Daily, adapter.Daily),
 		MaxDailyCost:                  core.Cents(min(max(first(0, h.DailyCost, adapter.DailyCost), 0), MaxDailyCostCents)),
 		SkipTimerWhenNoActionableWork: first(false, h.SkipIdle, adapter.SkipIdle),
-		MaxFruitlessRuns:              min(max(first(DefaultFruitlessRuns, h.Fruitless, adapter.Fruitless), 0), MaxFruitlessRuns),
+		MaxFruitlessRuns: min(max(first(DefaultFruitlessRuns, h.Fruitless, adapter.Fruitless), 0),
+			MaxFruitlessRuns),
 	}
 }
 
@@ -115,7 +117,8 @@ func (a WakeTarget) Stopped(tx *ledger.Tx) string {
 
 // AdapterConfigOf returns an agent's name and stored adapterConfig, with plain values. It is
 // for the node that executes the agent's runs and must not be shown.
-func AdapterConfigOf(tx *ledger.Tx, company ledger.CompanyID, agent string) (name string, config json.RawMessage, ok bool) {
+func AdapterConfigOf(tx *ledger.Tx, company ledger.CompanyID, agent string) (name string,
+	config json.RawMessage, ok bool) {
 	a, ok := Wakeable(tx, company, agent)
 	return a.Name, json.RawMessage(a.AdapterConfig), ok
 }

@@ -61,7 +61,8 @@ func overridden(config, over json.RawMessage) json.RawMessage {
 	}
 	changed := false
 	for k, v := range set {
-		if v = bytes.TrimSpace(v); slices.Contains(overridable, k) && len(v) > 0 && v[0] != '{' && v[0] != '[' && v[0] != 'n' {
+		if v = bytes.TrimSpace(v); slices.Contains(overridable, k) && len(v) > 0 && v[0] != '{' && v[0] != '[' &&
+			v[0] != 'n' {
 			base[k], changed = v, true
 		}
 	}

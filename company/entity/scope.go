@@ -70,7 +70,8 @@ func RunsInScope(tx *ledger.Tx, company ledger.CompanyID, t ScopeType, id string
 			if i.CheckoutRun == "" {
 				continue
 			}
-			if r, ok := RunTable.Get(tx, company, i.CheckoutRun); ok && r.Status.Live() && !slices.ContainsFunc(out, func(o Run) bool { return o.ID == r.ID }) {
+			if r, ok := RunTable.Get(tx, company, i.CheckoutRun); ok && r.Status.Live() && !slices.ContainsFunc(out,
+				func(o Run) bool { return o.ID == r.ID }) {
 				out = append(out, r)
 			}
 			if len(out) == limit {

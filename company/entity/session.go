@@ -61,7 +61,8 @@ func SessionRow(agent, adapter, task string) string {
 // SessionFor returns the session that a run resumes, unless it is to start afresh.
 func SessionFor(tx *ledger.Tx, r Run) (TaskSession, bool) {
 	task := r.Context.Scope()
-	if task == "" || r.Context.ForceFreshSession != nil && *r.Context.ForceFreshSession || r.Context.WakeReason == "issue_assigned" {
+	if task == "" || r.Context.ForceFreshSession != nil && *r.Context.ForceFreshSession ||
+		r.Context.WakeReason == "issue_assigned" {
 		return TaskSession{}, false
 	}
 	s, ok := TaskSessions.Get(tx, r.Company, SessionRow(r.Agent, r.AdapterType, task))
@@ -86,7 +87,8 @@ func TaskSessionsOf(tx *ledger.Tx, company ledger.CompanyID, agent string) []Tas
 func RuntimeStateOf(tx *ledger.Tx, company ledger.CompanyID, agent string) RuntimeState {
 	state, ok := RuntimeStates.Get(tx, company, agent)
 	if a, found := Wakeable(tx, company, agent); !ok && found {
-		state = RuntimeState{Agent: agent, Company: company, AdapterType: a.AdapterType, CreatedAt: a.CreatedAt, UpdatedAt: a.CreatedAt}
+		state = RuntimeState{Agent: agent, Company: company, AdapterType: a.AdapterType, CreatedAt: a.CreatedAt,
+			UpdatedAt: a.CreatedAt}
 	}
 	if state.State == nil {
 		state.State = json.RawMessage("{}")

@@ -52,9 +52,11 @@ type Attachment struct {
 //	attachment-issue/<issue>/<id>
 //	attachment-sweep/<issue>                 a deleted issue whose attachments have to be deleted
 var (
-	Assets           = core.Owned(ledger.NewTable[string, Asset]("asset").Beside(ledger.Indexed(assetsCreated, func(a *Asset) string { return ledger.Order(uint64(a.CreatedAt)) })))
-	assetsCreated    = ledger.NewIndex[string, string]("asset-created")
-	Attachments      = core.Owned(ledger.NewTable[string, Attachment]("attachment").Beside(ledger.Indexed(attachmentsIssue, func(a *Attachment) string { return a.Issue })))
+	Assets = core.Owned(ledger.NewTable[string, Asset]("asset").
+		Beside(ledger.Indexed(assetsCreated, func(a *Asset) string { return ledger.Order(uint64(a.CreatedAt)) })))
+	assetsCreated = ledger.NewIndex[string, string]("asset-created")
+	Attachments   = core.Owned(ledger.NewTable[string, Attachment]("attachment").
+			Beside(ledger.Indexed(attachmentsIssue, func(a *Attachment) string { return a.Issue })))
 	attachmentsIssue = ledger.NewIndex[string, string]("attachment-issue")
 )
 
@@ -118,10 +120,14 @@ const (
 )
 
 var assetKinds = []company.Kind{
-	{Name: KindAssetCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(createAsset)},
-	{Name: KindAttachmentCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(createAttachment)},
-	{Name: KindAttachmentDelete, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Erase, Do: ledger.Typed(deleteAttachment)},
-	{Name: KindAttachmentSweep, From: company.FromNode, Traits: company.SeldomWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(HandleSweepAttachments)},
+	{Name: KindAssetCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork,
+		Weight: company.Weights.Text, Do: ledger.Typed(createAsset)},
+	{Name: KindAttachmentCreate, From: company.FromBoard | company.FromAgent,
+		Traits: company.Importable | company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(createAttachment)},
+	{Name: KindAttachmentDelete, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Erase, Do: ledger.Typed(deleteAttachment)},
+	{Name: KindAttachmentSweep, From: company.FromNode, Traits: company.SeldomWork, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(HandleSweepAttachments)},
 }
 
 // AssetByID returns an asset.
@@ -173,7 +179,10 @@ func AttachmentsOf(tx *ledger.Tx, i entity.Issue) []Attached {
 			out = append(out, Attached{at, a})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Attached) int { return cmp.Compare(b.Attachment.CreatedAt, a.Attachment.CreatedAt) })
+	slices.SortStableFunc(out, func(a, b Attached) int {
+		return cmp.Compare(b.Attachment.CreatedAt,
+			a.Attachment.CreatedAt)
+	})
 	return out
 }
 
@@ -197,8 +206,10 @@ func addAsset(c *ledger.Context, f company.NewFile, place string) (Asset, error)
 		return Asset{}, err
 	}
 	of, now := c.Cmd.Company, core.TimeOf(c.Now)
-	a := Asset{ID: f.ID, Company: of, Provider: "local_disk", ContentType: f.ContentType, Size: f.Size, SHA256: f.SHA256, Filename: core.NullText(f.Name),
-		ObjectKey: string(of) + "/" + place + "/" + c.Now.UTC().Format("2006/01/02") + "/" + f.Object + "-" + safeName(f.Name), CreatedAt: now, UpdatedAt: now}
+	a := Asset{ID: f.ID, Company: of, Provider: "local_disk", ContentType: f.ContentType, Size: f.Size, SHA256: f.SHA256,
+		Filename: core.NullText(f.Name),
+		ObjectKey: string(of) + "/" + place + "/" + c.Now.UTC().Format("2006/01/02") + "/" + f.Object + "-" +
+			safeName(f.Name), CreatedAt: now, UpdatedAt: now}
 	switch c.Cmd.Actor.Type {
 	case "agent":
 		a.CreatedAgent = core.NullText(c.Cmd.Actor.ID)
@@ -252,7 +263,8 @@ func createAsset(c *ledger.Context, p CreateAsset) (any, error) {
 		space = "general"
 	}
 	if !isNamespace(space) {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "namespace has at most %d letters, digits, dashes and underscores, in parts separated by slashes", maxNamespace)
+		return nil, ledger.Refuse(ledger.Invalid, nil,
+			"namespace has at most %d letters, digits, dashes and underscores, in parts separated by slashes", maxNamespace)
 	}
 	a, err := addAsset(c, p.File, "assets/"+space)
 	if err != nil {
@@ -263,7 +275,8 @@ func createAsset(c *ledger.Context, p CreateAsset) (any, error) {
 }
 
 func (a Asset) details() core.Object {
-	return core.Object{}.Str("originalFilename", string(a.Filename)).Str("contentType", a.ContentType).Int("byteSize", a.Size).Str("sha256", a.SHA256)
+	return core.Object{}.Str("originalFilename", string(a.Filename)).Str("contentType", a.ContentType).
+		Int("byteSize", a.Size).Str("sha256", a.SHA256)
 }
 
 func isNamespace(s string) bool {
@@ -297,7 +310,8 @@ func checkLogo(row entity.Company, tx *ledger.Tx) error {
 // dropLogo deletes the old logo of a company, if it was uploaded as a logo.
 func dropLogo(tx *ledger.Tx, was, now entity.Company) {
 	old, ok := Assets.Get(tx, was.ID, string(was.LogoAsset))
-	if ok && now.LogoAsset != was.LogoAsset && strings.HasPrefix(old.ObjectKey, string(was.ID)+"/assets/"+LogoNamespace+"/") {
+	if ok && now.LogoAsset != was.LogoAsset && strings.HasPrefix(old.ObjectKey,
+		string(was.ID)+"/assets/"+LogoNamespace+"/") {
 		dropAsset(tx, old)
 	}
 }
@@ -335,13 +349,15 @@ func createAttachment(c *ledger.Context, p CreateAttachment) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := Attachment{ID: p.ID, Company: i.Company, Issue: i.ID, Comment: core.NullText(p.Comment), Run: core.NullText(c.Cmd.Run), Asset: a.ID, CreatedAt: a.CreatedAt}
+	at := Attachment{ID: p.ID, Company: i.Company, Issue: i.ID, Comment: core.NullText(p.Comment),
+		Run: core.NullText(c.Cmd.Run), Asset: a.ID, CreatedAt: a.CreatedAt}
 	if p.ID == a.ID {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "an attachment and its asset have the same ID")
 	}
 	Attachments.Put(c.Tx, at.Company, at.ID, at)
 	c.Record(ledger.Change{Action: "issue.attachment_added", EntityType: "issue", EntityID: i.ID,
-		Details: core.Object{}.Str("attachmentId", at.ID).Str("originalFilename", string(a.Filename)).Str("contentType", a.ContentType).Int("byteSize", a.Size).Close()})
+		Details: core.Object{}.Str("attachmentId", at.ID).Str("originalFilename", string(a.Filename)).Str("contentType",
+			a.ContentType).Int("byteSize", a.Size).Close()})
 	return Attached{at, a}, nil
 }
 
@@ -359,7 +375,8 @@ func attachTo(tx *ledger.Tx, cm entity.Comment, ids []string) error {
 		case !ok || at.Issue != cm.Issue:
 			return ledger.Refuse(ledger.NotFound, nil, "Attachment not found")
 		case at.Comment != "" && string(at.Comment) != cm.ID:
-			return ledger.Refuse(ledger.Conflict, core.Object{}.Str("attachmentId", id).Str("issueCommentId", string(at.Comment)).Close(), "The attachment belongs to another comment")
+			return ledger.Refuse(ledger.Conflict, core.Object{}.Str("attachmentId", id).Str("issueCommentId",
+				string(at.Comment)).Close(), "The attachment belongs to another comment")
 		}
 		at.Comment = core.NullText(cm.ID)
 		Attachments.Put(tx, cm.Company, id, at)

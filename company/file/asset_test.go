@@ -19,9 +19,11 @@ func TestACommentTakesAttachmentsOfItsIssue(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	i, other := d.Issue(t, company.CreateIssue{}), d.Issue(t, company.CreateIssue{})
-	loose, foreign := d.Attach(t, companytest.Board, i.ID, "one").Attachment.ID, d.Attach(t, companytest.Board, other.ID, "two").Attachment.ID
+	loose, foreign := d.Attach(t, companytest.Board, i.ID, "one").Attachment.ID, d.Attach(t, companytest.Board, other.ID,
+		"two").Attachment.ID
 	say := func(ids ...string) error {
-		return d.Do(companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "see", Attachments: ids}, nil)
+		return d.Do(companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "see",
+			Attachments: ids}, nil)
 	}
 	companytest.WantRefusal(t, say(loose, foreign), ledger.NotFound, "Attachment not found")
 	companytest.WantRefusal(t, say(d.ID()), ledger.NotFound, "Attachment not found")
@@ -43,18 +45,25 @@ func TestAttachmentsAndWhoMayTouchThem(t *testing.T) {
 	asAda, asBob := companytest.As{Agent: ada, Run: d.Run(ada)}, companytest.As{Agent: bob, Run: d.Run(bob)}
 	i := d.Issue(t, company.CreateIssue{})
 	mine := d.Attach(t, asAda, i.ID, "one")
-	if mine.Asset.CreatedAgent != core.NullText(ada) || mine.Asset.CreatedUser != "" || mine.Attachment.Run != core.NullText(asAda.Run) {
+	if mine.Asset.CreatedAgent != core.NullText(ada) || mine.Asset.CreatedUser != "" ||
+		mine.Attachment.Run != core.NullText(asAda.Run) {
 		t.Errorf("added by %+v", mine)
 	}
-	if want := string(d.Company) + "/issues/" + i.ID + "/2026/11/21/"; !strings.HasPrefix(mine.Asset.ObjectKey, want) || !strings.HasSuffix(mine.Asset.ObjectKey, "-a_b.txt") {
+	if want := string(d.Company) + "/issues/" + i.ID + "/2026/11/21/"; !strings.HasPrefix(mine.Asset.ObjectKey, want) ||
+		!strings.HasSuffix(mine.Asset.ObjectKey, "-a_b.txt") {
 		t.Errorf("lies at %s", mine.Asset.ObjectKey)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: d.File("x")}, nil), ledger.Forbidden, "An agent writes on issues under a run of its own that is still going on; this request named none.")
-	companytest.WantRefusal(t, d.Do(asBob, "attachment.delete", file.DeleteAttachment{ID: mine.Attachment.ID}, nil), ledger.Forbidden, "Only the board or the agent that added an attachment can delete it")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "attachment.delete", file.DeleteAttachment{ID: d.ID()}, nil), ledger.NotFound, "Attachment not found")
+	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "attachment.create",
+		file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: d.File("x")}, nil), ledger.Forbidden,
+		"An agent writes on issues under a run of its own that is still going on; this request named none.")
+	companytest.WantRefusal(t, d.Do(asBob, "attachment.delete", file.DeleteAttachment{ID: mine.Attachment.ID}, nil),
+		ledger.Forbidden, "Only the board or the agent that added an attachment can delete it")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "attachment.delete", file.DeleteAttachment{ID: d.ID()}, nil),
+		ledger.NotFound, "Attachment not found")
 	big := d.File("big")
 	big.Size = company.DefaultAttachmentBytes + 1
-	companytest.WantRefusal(t, d.Do(companytest.Board, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: big}, nil), ledger.TooLarge, "Attachment exceeds 10485760 bytes")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(),
+		File: big}, nil), ledger.TooLarge, "Attachment exceeds 10485760 bytes")
 	for name, spoil := range map[string]func(*company.NewFile){
 		"a hash that is none":   func(f *company.NewFile) { f.SHA256 = "abc" },
 		"a name with a folder":  func(f *company.NewFile) { f.Name = "../x" },
@@ -67,7 +76,8 @@ func TestAttachmentsAndWhoMayTouchThem(t *testing.T) {
 	} {
 		f := d.File("y")
 		spoil(&f)
-		if err := d.Do(companytest.Board, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: f}, nil); err == nil {
+		if err := d.Do(companytest.Board, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: f},
+			nil); err == nil {
 			t.Errorf("%s was taken", name)
 		}
 	}
@@ -75,7 +85,8 @@ func TestAttachmentsAndWhoMayTouchThem(t *testing.T) {
 		t.Errorf("the issue has %+v", got)
 	}
 	d.Must(t, asAda, "attachment.delete", file.DeleteAttachment{ID: mine.Attachment.ID}, nil)
-	if refs := d.Refs(); len(refs) != 0 || string(core.OwnerOf(d.Tx, mine.Asset.ID))+string(core.OwnerOf(d.Tx, mine.Attachment.ID)) != "" {
+	if refs := d.Refs(); len(refs) != 0 || string(core.OwnerOf(d.Tx, mine.Asset.ID))+string(core.OwnerOf(d.Tx,
+		mine.Attachment.ID)) != "" {
 		t.Errorf("left behind: %v", refs)
 	}
 }
@@ -83,9 +94,11 @@ func TestAttachmentsAndWhoMayTouchThem(t *testing.T) {
 func TestNamespacesOfAssets(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
-	for space, ok := range map[string]bool{"": true, "general": true, "a/b_c-D9": true, "/a": false, "a//b": false, "..": false, "ä": false, strings.Repeat("x", 121): false} {
+	for space, ok := range map[string]bool{"": true, "general": true, "a/b_c-D9": true, "/a": false, "a//b": false,
+		"..": false, "ä": false, strings.Repeat("x", 121): false} {
 		var a file.Asset
-		if err := d.Do(companytest.Board, "asset.create", file.CreateAsset{File: d.File("x"), Namespace: space}, &a); (err == nil) != ok {
+		if err := d.Do(companytest.Board, "asset.create", file.CreateAsset{File: d.File("x"), Namespace: space},
+			&a); (err == nil) != ok {
 			t.Errorf("%q: %v", space, err)
 		} else if ok && !strings.HasPrefix(a.ObjectKey, string(d.Company)+"/assets/") {
 			t.Errorf("%q lies at %s", space, a.ObjectKey)
@@ -103,7 +116,8 @@ func TestAttachmentsOfADeletedIssueAreSwept(t *testing.T) {
 	for n := range file.MaxAttachments {
 		last = d.Attach(t, companytest.Board, i.ID, fmt.Sprint(n))
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: d.File("one more")}, nil), ledger.Unprocessable, "An issue can have at most 500 attachments")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(),
+		File: d.File("one more")}, nil), ledger.Unprocessable, "An issue can have at most 500 attachments")
 	kept := d.Attach(t, companytest.Board, other.ID, "7")
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: i.ID}, nil)
 	if _, ok := file.AttachmentByID(d.Tx, last.Attachment.ID); ok {

@@ -45,7 +45,8 @@ func (w WorkProduct) Clone() WorkProduct {
 
 // Products are keyed by ID and indexed by work-product-issue/<issue>/<id>.
 var (
-	Products      = core.Owned(ledger.NewTable[string, WorkProduct]("work-product").Beside(ledger.Indexed(productsIssue, func(w *WorkProduct) string { return w.Issue })))
+	Products = core.Owned(ledger.NewTable[string, WorkProduct]("work-product").
+			Beside(ledger.Indexed(productsIssue, func(w *WorkProduct) string { return w.Issue })))
 	productsIssue = ledger.NewIndex[string, string]("work-product-issue")
 )
 
@@ -54,10 +55,12 @@ const MaxProducts = 200
 
 // Values that the fields of a work product may have.
 var (
-	ProductTypes    = []string{"preview_url", "runtime_service", "pull_request", "branch", "commit", "artifact", "document"}
-	ProductStatuses = []string{"active", "ready_for_review", "approved", "changes_requested", "merged", "closed", "failed", "archived", "draft"}
-	ProductReviews  = []string{"none", "needs_board_review", "approved", "changes_requested"}
-	ProductHealths  = []string{"unknown", "healthy", "unhealthy"}
+	ProductTypes = []string{"preview_url", "runtime_service", "pull_request", "branch", "commit",
+		"artifact", "document"}
+	ProductStatuses = []string{"active", "ready_for_review", "approved", "changes_requested", "merged", "closed", "failed",
+		"archived", "draft"}
+	ProductReviews = []string{"none", "needs_board_review", "approved", "changes_requested"}
+	ProductHealths = []string{"unknown", "healthy", "unhealthy"}
 )
 
 // SaveProduct is the payload of product.create and product.update. In an update a nil field
@@ -93,9 +96,12 @@ const (
 )
 
 var productKinds = []company.Kind{
-	{Name: KindProductCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(createProduct)},
-	{Name: KindProductUpdate, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(updateProduct)},
-	{Name: KindProductDelete, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Erase, Do: ledger.Typed(deleteProduct)},
+	{Name: KindProductCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork,
+		Weight: company.Weights.Text, Do: ledger.Typed(createProduct)},
+	{Name: KindProductUpdate, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Text, Do: ledger.Typed(updateProduct)},
+	{Name: KindProductDelete, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Erase, Do: ledger.Typed(deleteProduct)},
 }
 
 // ProductByID returns a work product, unless its issue is deleted.
@@ -157,7 +163,8 @@ func (w WorkProduct) check(tx *ledger.Tx, before WorkProduct) error {
 	for _, f := range []struct {
 		name, value string
 		of          []string
-	}{{"type", w.Type, ProductTypes}, {"status", w.Status, ProductStatuses}, {"reviewState", w.ReviewState, ProductReviews}, {"healthStatus", w.Health, ProductHealths}} {
+	}{{"type", w.Type, ProductTypes}, {"status", w.Status, ProductStatuses}, {"reviewState", w.ReviewState,
+		ProductReviews}, {"healthStatus", w.Health, ProductHealths}} {
 		if !slices.Contains(f.of, f.value) {
 			return ledger.Refuse(ledger.Invalid, nil, "Unknown %s of a work product: %s", f.name, f.value)
 		}
@@ -169,9 +176,11 @@ func (w WorkProduct) check(tx *ledger.Tx, before WorkProduct) error {
 		return ledger.Refuse(ledger.TooLarge, nil, "The work product is too long")
 	case w.Project != "" && !entity.ProjectExists(tx, w.Company, string(w.Project)):
 		return ledger.Refuse(ledger.NotFound, nil, "Project not found")
-	case w.ExecutionWorkspace != before.ExecutionWorkspace && w.ExecutionWorkspace != "" && !company.Ask.HasWorkspace(tx, w.Company, string(w.ExecutionWorkspace)):
+	case w.ExecutionWorkspace != before.ExecutionWorkspace && w.ExecutionWorkspace != "" && !company.Ask.HasWorkspace(tx,
+		w.Company, string(w.ExecutionWorkspace)):
 		return ledger.Refuse(ledger.NotFound, nil, "Execution workspace not found")
-	case w.RuntimeService != before.RuntimeService && w.RuntimeService != "" && !company.Ask.HasService(tx, w.Company, string(w.RuntimeService)):
+	case w.RuntimeService != before.RuntimeService && w.RuntimeService != "" && !company.Ask.HasService(tx, w.Company,
+		string(w.RuntimeService)):
 		return ledger.Refuse(ledger.NotFound, nil, "runtimeServiceId: runtime service not found")
 	}
 	return nil
@@ -193,14 +202,16 @@ func createProduct(c *ledger.Context, p SaveProduct) (any, error) {
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d work products", MaxProducts)
 	}
 	now := core.TimeOf(c.Now)
-	w := WorkProduct{ID: p.ID, Company: i.Company, Issue: i.ID, Project: core.NullText(i.Project), Status: "active", ReviewState: "none", Health: "unknown",
+	w := WorkProduct{ID: p.ID, Company: i.Company, Issue: i.ID, Project: core.NullText(i.Project), Status: "active",
+		ReviewState: "none", Health: "unknown",
 		Run: core.NullText(c.Cmd.Run), CreatedAt: now, UpdatedAt: now}.with(p)
 	if err := w.check(c.Tx, WorkProduct{}); err != nil {
 		return nil, err
 	}
 	company.AddExtra(c.Tx, i.Company, i.ID, company.HasProducts)
 	w.keep(c, i)
-	c.Record(ledger.Change{Action: "issue.work_product_created", EntityType: "issue", EntityID: i.ID, Details: w.details()})
+	c.Record(ledger.Change{Action: "issue.work_product_created", EntityType: "issue", EntityID: i.ID,
+		Details: w.details()})
 	return w, nil
 }
 
@@ -243,7 +254,8 @@ func updateProduct(c *ledger.Context, p SaveProduct) (any, error) {
 		return nil, err
 	}
 	w.keep(c, i)
-	c.Record(ledger.Change{Action: "issue.work_product_updated", EntityType: "issue", EntityID: i.ID, Details: w.details()})
+	c.Record(ledger.Change{Action: "issue.work_product_updated", EntityType: "issue", EntityID: i.ID,
+		Details: w.details()})
 	return w, nil
 }
 
@@ -254,7 +266,8 @@ func deleteProduct(c *ledger.Context, p DeleteProduct) (any, error) {
 	}
 	dropProduct(c.Tx, w)
 	company.Touch(c, i)
-	c.Record(ledger.Change{Action: "issue.work_product_deleted", EntityType: "issue", EntityID: i.ID, Details: w.details()})
+	c.Record(ledger.Change{Action: "issue.work_product_deleted", EntityType: "issue", EntityID: i.ID,
+		Details: w.details()})
 	return w, nil
 }
 

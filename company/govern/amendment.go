@@ -104,10 +104,14 @@ const (
 )
 
 var amendmentKinds = []company.Kind{
-	{Name: KindPropose, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork, Weight: company.Weights.Amending, Do: ledger.Typed(propose)},
-	{Name: KindSign, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork, Weight: company.Weights.Amending, Do: ledger.Typed(sign)},
-	{Name: KindEnact, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork, Weight: company.Weights.Amending, Do: ledger.Typed(amend)},
-	{Name: KindWithdraw, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork, Weight: company.Weights.Amending, Do: ledger.Typed(withdraw)},
+	{Name: KindPropose, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
+		Weight: company.Weights.Amending, Do: ledger.Typed(propose)},
+	{Name: KindSign, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
+		Weight: company.Weights.Amending, Do: ledger.Typed(sign)},
+	{Name: KindEnact, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
+		Weight: company.Weights.Amending, Do: ledger.Typed(amend)},
+	{Name: KindWithdraw, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
+		Weight: company.Weights.Amending, Do: ledger.Typed(withdraw)},
 }
 
 // AmendmentOf returns an amendment.
@@ -156,7 +160,8 @@ func (s Constitution) Required() int {
 // Signed counts the signatures of an amendment that count under s.
 func (s Constitution) Signed(a Amendment) (n int) {
 	for _, sig := range a.Signatures {
-		if len(s.Keys) == 0 && sig.Key == "" || slices.ContainsFunc(s.Keys, func(k SigningKey) bool { return k.ID == sig.Key }) {
+		if len(s.Keys) == 0 && sig.Key == "" || slices.ContainsFunc(s.Keys,
+			func(k SigningKey) bool { return k.ID == sig.Key }) {
 			n++
 		}
 	}
@@ -181,14 +186,18 @@ func (d Draft) check(tx *ledger.Tx, s Constitution) (*Gate, error) {
 	switch {
 	case len(d.Title) > MaxTitle || !utf8.ValidString(d.Title):
 		return nil, ledger.Refuse(ledger.Invalid, nil, "title: UTF-8 of at most %d bytes", MaxTitle)
-	case d.Change.Empty() && len(d.AddKeys)+len(d.DropKeys) == 0 && d.Threshold == nil && d.Environment == nil && d.Pack == "":
-		return nil, ledger.Refuse(ledger.Invalid, nil, "Nothing to amend: give rules, dropRules, keys, threshold or environment")
+	case d.Change.Empty() && len(d.AddKeys)+len(d.DropKeys) == 0 && d.Threshold == nil && d.Environment == nil &&
+		d.Pack == "":
+		return nil, ledger.Refuse(ledger.Invalid, nil,
+			"Nothing to amend: give rules, dropRules, keys, threshold or environment")
 	case len(d.Change.Put)+len(d.Change.Drop) > MaxChanged:
-		return nil, ledger.Refuse(ledger.Invalid, nil, "rules: one amendment changes at most %d, this one %d", MaxChanged, len(d.Change.Put)+len(d.Change.Drop))
+		return nil, ledger.Refuse(ledger.Invalid, nil, "rules: one amendment changes at most %d, this one %d", MaxChanged,
+			len(d.Change.Put)+len(d.Change.Drop))
 	}
 	if d.Environment != nil {
 		if err := (governance.Scope{Class: *d.Environment}).Check(); err != nil {
-			return nil, ledger.Refuse(ledger.Invalid, nil, "environment: want dev, staging or prod, got %.40q", string(*d.Environment))
+			return nil, ledger.Refuse(ledger.Invalid, nil, "environment: want dev, staging or prod, got %.40q",
+				string(*d.Environment))
 		}
 	}
 	if _, err := d.keys(s); err != nil {
@@ -227,7 +236,8 @@ func (d Draft) keys(s Constitution) (Constitution, error) {
 	case s.Threshold < 0 || s.Threshold > n:
 		return s, ledger.Refuse(ledger.Invalid, nil, "threshold: want 0 to %d, the number of keys", n)
 	case s.Threshold != 0 && s.Threshold < n/2+1:
-		return s, ledger.Refuse(ledger.Unprocessable, nil, "threshold: more than half of the %d keys have to sign, so at least %d", n, n/2+1)
+		return s, ledger.Refuse(ledger.Unprocessable, nil,
+			"threshold: more than half of the %d keys have to sign, so at least %d", n, n/2+1)
 	}
 	return s, nil
 }
@@ -263,18 +273,22 @@ func propose(c *ledger.Context, d Propose) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "%d amendments wait for signatures already; withdraw one", open)
 	}
 	id := strconv.FormatUint(last+1, 10)
-	a := Amendment{ID: id, Draft: d, Digest: digestOf(c.Mesh, id, d), By: c.Cmd.Actor.ID, At: core.TimeOf(c.Now), Status: Proposed, Hash: g.Version(), Mesh: string(c.Mesh)}
+	a := Amendment{ID: id, Draft: d, Digest: digestOf(c.Mesh, id, d), By: c.Cmd.Actor.ID, At: core.TimeOf(c.Now),
+		Status: Proposed, Hash: g.Version(), Mesh: string(c.Mesh)}
 	amendments.Put(c.Tx, ledger.Order(last+1), a)
-	record(c, "governance.proposed", a, core.Object{}.Int("rules", int64(len(d.Change.Put))).Int("dropped", int64(len(d.Change.Drop))))
+	record(c, "governance.proposed", a, core.Object{}.Int("rules", int64(len(d.Change.Put))).
+		Int("dropped", int64(len(d.Change.Drop))))
 	return a, nil
 }
 
 func errStale(base, version uint64) error {
-	return ledger.Refuse(ledger.Conflict, nil, "The amendment is to version %d of the constitution, and version %d is in force: propose it again", base, version)
+	return ledger.Refuse(ledger.Conflict, nil,
+		"The amendment is to version %d of the constitution, and version %d is in force: propose it again", base, version)
 }
 
 func record(c *ledger.Context, action string, a Amendment, details core.Object) {
-	c.Record(ledger.Change{Action: action, EntityType: "amendment", EntityID: a.ID, Details: details.Str("digest", a.Digest).Close()})
+	c.Record(ledger.Change{Action: action, EntityType: "amendment", EntityID: a.ID, Details: details.Str("digest",
+		a.Digest).Close()})
 }
 
 // pending finds an amendment that can still be signed or come into force.
@@ -288,7 +302,8 @@ func pending(c *ledger.Context, id string) (Amendment, Constitution, error) {
 	case !ok:
 		return a, s, ledger.Refuse(ledger.NotFound, nil, "Amendment not found")
 	case a.Status != Proposed:
-		return a, s, ledger.Refuse(ledger.Conflict, nil, "The amendment is %s already", map[Status]string{InEffect: "in force", Withdrawn: "withdrawn"}[a.Status])
+		return a, s, ledger.Refuse(ledger.Conflict, nil, "The amendment is %s already",
+			map[Status]string{InEffect: "in force", Withdrawn: "withdrawn"}[a.Status])
 	case a.Draft.Base != s.Version:
 		return a, s, errStale(a.Draft.Base, s.Version)
 	}
@@ -306,7 +321,8 @@ func sign(c *ledger.Context, p Sign) (any, error) {
 		return nil, err
 	}
 	if p.Key == "" && len(s.Keys) > 0 {
-		return nil, ledger.Refuse(ledger.Forbidden, nil, "key: the board has %d signing keys: sign with one of them", len(s.Keys))
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "key: the board has %d signing keys: sign with one of them",
+			len(s.Keys))
 	}
 	if p.Key != "" {
 		i := slices.IndexFunc(s.Keys, func(k SigningKey) bool { return k.ID == p.Key })
@@ -321,9 +337,11 @@ func sign(c *ledger.Context, p Sign) (any, error) {
 	if slices.ContainsFunc(a.Signatures, same) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "The amendment has this signature already")
 	}
-	a.Signatures = append(a.Signatures, Signature{Key: p.Key, By: c.Cmd.Actor.ID, Bytes: p.Signature, At: core.TimeOf(c.Now)})
+	a.Signatures = append(a.Signatures, Signature{Key: p.Key, By: c.Cmd.Actor.ID, Bytes: p.Signature,
+		At: core.TimeOf(c.Now)})
 	put(c.Tx, a)
-	record(c, "governance.signed", a, core.Object{}.Null("key", p.Key).Int("signatures", int64(s.Signed(a))).Int("required", int64(s.Required())))
+	record(c, "governance.signed", a, core.Object{}.Null("key", p.Key).Int("signatures", int64(s.Signed(a))).
+		Int("required", int64(s.Required())))
 	return a, nil
 }
 
@@ -334,7 +352,8 @@ func amend(c *ledger.Context, p NameAmendment) (any, error) {
 		return nil, err
 	}
 	if n, want := s.Signed(a), s.Required(); n < want {
-		return nil, ledger.Refuse(ledger.Forbidden, core.Object{}.Int("signatures", int64(n)).Int("required", int64(want)).Close(),
+		return nil, ledger.Refuse(ledger.Forbidden, core.Object{}.Int("signatures", int64(n)).
+			Int("required", int64(want)).Close(),
 			"The amendment has %d of the %d signatures that it needs: sign it first", n, want)
 	}
 	g, err := a.Draft.check(c.Tx, s)
@@ -345,7 +364,8 @@ func amend(c *ledger.Context, p NameAmendment) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	next.Version, next.Hash, next.Height, next.At, next.Amendment = s.Version+1, g.Version(), c.Height, core.TimeOf(c.Now), a.ID
+	next.Version, next.Hash, next.Height, next.At, next.Amendment = s.Version+1, g.Version(), c.Height,
+		core.TimeOf(c.Now), a.ID
 	core.Assign(&next.Mesh.Class, a.Draft.Environment)
 	if a.Draft.Pack != "" {
 		next.Pack = a.Draft.Pack

@@ -14,7 +14,8 @@ func BenchmarkWeigh(b *testing.B) {
 	for _, p := range governance.Packs() {
 		d := companytest.NewDesk(b)
 		var a govern.Amendment
-		d.Must(b, companytest.Board, govern.KindPropose, govern.Draft{Change: p.ChangeTo(governance.Genesis()), Environment: &p.Environment, Pack: p.Name}, &a)
+		d.Must(b, companytest.Board, govern.KindPropose, govern.Draft{Change: p.ChangeTo(governance.Genesis()),
+			Environment: &p.Environment, Pack: p.Name}, &a)
 		d.Must(b, companytest.Board, govern.KindSign, govern.Sign{Amendment: a.ID}, nil)
 		d.Must(b, companytest.Board, govern.KindEnact, govern.NameAmendment{Amendment: a.ID}, nil)
 		ada := d.Agent("Ada")

@@ -87,7 +87,8 @@ func VersionOf(tx *ledger.Tx, version uint64) (Constitution, error) {
 	if version == 1 {
 		return genesis()
 	}
-	return s, ledger.Refuse(ledger.NotFound, nil, "version: there is no version %d of the constitution, the newest is %d", version, s.Version)
+	return s, ledger.Refuse(ledger.NotFound, nil, "version: there is no version %d of the constitution, the newest is %d",
+		version, s.Version)
 }
 
 // RulesOf returns the rules of a version: the genesis rules in their order, then the added ones.
@@ -159,7 +160,8 @@ func GateOf(tx *ledger.Tx, s Constitution) (*Gate, error) {
 }
 
 // always differ between commands of one kind. A kind whose payload says more differs also in its effect and context.
-var always = []string{"company", "agent", "role", "rank", "env.class", "env.threshold", "context.issue", "context.reason", "clearances", "approvers"}
+var always = []string{"company", "agent", "role", "rank", "env.class", "env.threshold", "context.issue",
+	"context.reason", "clearances", "approvers"}
 
 // of returns what of the gate concerns a kind of command.
 func (g *Gate) of(k company.Kind) *kindGate {
@@ -171,9 +173,11 @@ func (g *Gate) of(k company.Kind) *kindGate {
 	act := actOfKind(k)
 	_, effect, _ := governance.Weigh(act)
 	narrow := g.Narrowed(act, func(variable string) bool {
-		return slices.Contains(always, variable) || governance.Windowed(variable) || k.Weight.Facts != nil && !strings.HasPrefix(variable, "action.")
+		return slices.Contains(always, variable) || governance.Windowed(variable) || k.Weight.Facts != nil &&
+			!strings.HasPrefix(variable, "action.")
 	})
-	out := &kindGate{gate: narrow, rank: narrow.Reads("rank"), past: narrow.ReadsPast(), high: k.Weight.Facts != nil || effect[governance.Risk] >= HighRisk}
+	out := &kindGate{gate: narrow, rank: narrow.Reads("rank"), past: narrow.ReadsPast(), high: k.Weight.Facts != nil ||
+		effect[governance.Risk] >= HighRisk}
 	g.kinds[k.Name] = out
 	return out
 }

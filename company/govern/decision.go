@@ -68,9 +68,11 @@ type Voice struct {
 
 // Clone returns a copy that shares no memory with d.
 func (d Decision) Clone() Decision {
-	d.Act.Context.Clearances, d.Act.Context.Approvers = slices.Clone(d.Act.Context.Clearances), slices.Clone(d.Act.Context.Approvers)
+	d.Act.Context.Clearances, d.Act.Context.Approvers = slices.Clone(d.Act.Context.Clearances),
+		slices.Clone(d.Act.Context.Approvers)
 	d.Act.Row, d.Act.Context.Past = core.CloneOf(d.Act.Row), core.CloneOf(d.Act.Context.Past)
-	d.Said.Asked, d.Said.Opinions, d.Said.Voices = slices.Clone(d.Said.Asked), slices.Clone(d.Said.Opinions), slices.Clone(d.Said.Voices)
+	d.Said.Asked, d.Said.Opinions, d.Said.Voices = slices.Clone(d.Said.Asked), slices.Clone(d.Said.Opinions),
+		slices.Clone(d.Said.Voices)
 	return d
 }
 
@@ -124,7 +126,8 @@ func saidOf(d governance.Decision) Said {
 
 func decisionOf(c *ledger.Context, act governance.Act, said governance.Decision, s Constitution) Decision {
 	at := core.TimeOf(c.Now)
-	return Decision{ID: strconv.FormatUint(c.Height, 10), Company: act.Company, Height: c.Height, At: at, Act: act, Version: s.Version, Said: saidOf(said),
+	return Decision{ID: strconv.FormatUint(c.Height, 10), Company: act.Company, Height: c.Height, At: at, Act: act,
+		Version: s.Version, Said: saidOf(said),
 		Run: c.Cmd.Run, Count: 1, LastAt: at, Actor: c.Cmd.Actor.Type}
 }
 
@@ -205,7 +208,8 @@ func sameDenial(c *ledger.Context, d Decision) (Decision, bool) {
 	} else {
 		was, _ = denials.Get(c.Tx, d.Company, id)
 	}
-	if was.Key != "" && was.Run == next.Run && was.Rule == next.Rule && d.At < was.First+core.Time(SameWithin.Milliseconds()) {
+	if was.Key != "" && was.Run == next.Run && was.Rule == next.Rule &&
+		d.At < was.First+core.Time(SameWithin.Milliseconds()) {
 		key = was.Key
 	}
 	if same, ok := byKey(c.Tx, d.Company, key); ok && same.Version == d.Version {
@@ -273,8 +277,10 @@ func Decisions(tx *ledger.Tx, of ledger.CompanyID, q Query) iter.Seq[Decision] {
 }
 
 func (q Query) selects(d Decision) bool {
-	return (len(q.Verdicts) == 0 || slices.Contains(q.Verdicts, d.Said.Verdict)) && (q.Agent == "" || q.Agent == d.Act.Agent) &&
-		(q.Action == "" || q.Action == d.Act.Action) && (q.Run == "" || q.Run == d.Run) && (q.Version == 0 || q.Version == d.Version) &&
+	return (len(q.Verdicts) == 0 || slices.Contains(q.Verdicts, d.Said.Verdict)) &&
+		(q.Agent == "" || q.Agent == d.Act.Agent) &&
+		(q.Action == "" || q.Action == d.Act.Action) && (q.Run == "" || q.Run == d.Run) &&
+		(q.Version == 0 || q.Version == d.Version) &&
 		(q.Rule == "" || slices.ContainsFunc(d.Said.Voices, func(v Voice) bool { return v.Rule == q.Rule }))
 }
 

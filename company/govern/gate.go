@@ -56,13 +56,15 @@ func Weigh(c *ledger.Context) error {
 }
 
 func errUnreadable(err error) error {
-	return ledger.Refuse(ledger.Unavailable, nil, "The constitution can not be read, so nothing is permitted: %s", core.Snippet(err.Error(), 300))
+	return ledger.Refuse(ledger.Unavailable, nil, "The constitution can not be read, so nothing is permitted: %s",
+		core.Snippet(err.Error(), 300))
 }
 
 // actOfKind is what is the same in all commands of a kind.
 func actOfKind(k company.Kind) governance.Act {
 	row := k.Action()
-	return governance.Act{Action: k.Name, Row: &row, Rank: governance.Worker, Context: governance.Context{Outside: k.Weight.Outside, Irreversible: k.Weight.Irreversible}}
+	return governance.Act{Action: k.Name, Row: &row, Rank: governance.Worker,
+		Context: governance.Context{Outside: k.Weight.Outside, Irreversible: k.Weight.Irreversible}}
 }
 
 // actOf makes the act of a command from the state. Nothing in it is what the actor says in its own favour.
@@ -146,10 +148,12 @@ func deny(c *ledger.Context, d Decision) error {
 
 // refuseDenied is the 403 of a denial, with the rule and its reason.
 func refuseDenied(d Decision, v Voice) error {
-	details := core.Object{}.Str("code", company.GovernanceDenied).Str("reason", string(company.DeniedRule)).Null("rule", v.Rule).Null("branch", string(v.Branch)).
+	details := core.Object{}.Str("code", company.GovernanceDenied).Str("reason", string(company.DeniedRule)).
+		Null("rule", v.Rule).Null("branch", string(v.Branch)).
 		Null("severity", string(v.Severity)).Str("decisionId", d.ID).Uint("constitution", d.Version).Close()
 	if v.Rule == "" {
 		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Denied: %s", d.Said.Reason)
 	}
-	return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Denied by rule %s of the constitution: %s", v.Rule, d.Said.Reason)
+	return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
+		"Denied by rule %s of the constitution: %s", v.Rule, d.Said.Reason)
 }

@@ -48,7 +48,8 @@ func enact(t *testing.T, d *companytest.Desk, draft govern.Draft) govern.Amendme
 }
 
 func rule(id string, severity governance.Severity, when string, on ...string) governance.Rule {
-	return governance.Rule{ID: id, Branch: governance.Executive, Severity: severity, On: on, When: when, Reason: "{act} is against " + id}
+	return governance.Rule{ID: id, Branch: governance.Executive, Severity: severity, On: on, When: when,
+		Reason: "{act} is against " + id}
 }
 
 func put(rules ...governance.Rule) govern.Draft {
@@ -90,12 +91,14 @@ func TestARuleDenies(t *testing.T) {
 	enact(t, d, put(rule("T-1", governance.Critical, `rank == "worker"`, "label.create")))
 	for range 3 {
 		err := do(d, as, "label.create", label(d, "two"))
-		if code, by := refusal(t, err, "rule"); code != company.GovernanceDenied || by != "T-1" || !strings.Contains(err.Error(), "Denied by rule T-1 of the constitution: Label create is against T-1") {
+		if code, by := refusal(t, err, "rule"); code != company.GovernanceDenied || by != "T-1" ||
+			!strings.Contains(err.Error(), "Denied by rule T-1 of the constitution: Label create is against T-1") {
 			t.Fatalf("refused with %s by %q: %v", code, by, err)
 		}
 	}
 	list := decisions(d)
-	if len(list) != 1 || list[0].Count != 3 || list[0].Said.Verdict != governance.Deny || list[0].Version != 2 || list[0].Run != as.Run {
+	if len(list) != 1 || list[0].Count != 3 || list[0].Said.Verdict != governance.Deny || list[0].Version != 2 ||
+		list[0].Run != as.Run {
 		t.Fatalf("decisions: %+v", list)
 	}
 	d.Now = d.Now.Add(govern.SameWithin)
@@ -119,7 +122,8 @@ func TestWhatIsBlockedWaits(t *testing.T) {
 		t.Helper()
 		code, approval := refusal(t, do(d, as, "label.create", label(d, name)), "approvalId")
 		a, ok := money.ApprovalByID(d.Tx, approval)
-		if code != "approval_required" || !ok || a.Type != money.ApprovalAct || a.Status != money.ApprovalPending || string(a.RequestedByAgent) != ada || !strings.Contains(string(a.Payload), `"kind":"label.create"`) {
+		if code != "approval_required" || !ok || a.Type != money.ApprovalAct || a.Status != money.ApprovalPending ||
+			string(a.RequestedByAgent) != ada || !strings.Contains(string(a.Payload), `"kind":"label.create"`) {
 			t.Fatalf("%s, approval %+v", code, a)
 		}
 		return approval
@@ -150,7 +154,8 @@ func TestWhatIsBlockedWaits(t *testing.T) {
 	if err := d.ByLeader(govern.KindLapse, govern.Lapse{}); err != nil {
 		t.Fatal(err)
 	}
-	if a, _ := money.ApprovalByID(d.Tx, third); a.Status != money.ApprovalRejected || !slices.Equal(labels(), []string{"one"}) {
+	if a, _ := money.ApprovalByID(d.Tx, third); a.Status != money.ApprovalRejected || !slices.Equal(labels(),
+		[]string{"one"}) {
 		t.Errorf("after its time: %+v, labels %v", a, labels())
 	}
 	answers := map[string]int{}
@@ -172,12 +177,14 @@ func TestTheNewerConstitutionDecides(t *testing.T) {
 	_, approval := refusal(t, do(d, as, "label.create", label(d, "one")), "approvalId")
 	enact(t, d, put(rule("T-2", governance.Blocking, `true`, "label.create")))
 	v := d.Decide(t, "approve", approval)
-	if v.Refused == nil || !strings.Contains(v.Refused.Message, "changed from version 2 to 3") || !strings.Contains(v.Refused.Message, "Rule T-2 blocks it as well") {
+	if v.Refused == nil || !strings.Contains(v.Refused.Message, "changed from version 2 to 3") ||
+		!strings.Contains(v.Refused.Message, "Rule T-2 blocks it as well") {
 		t.Fatalf("a new rule: %+v", v)
 	}
 	enact(t, d, put(rule("T-2", governance.Critical, `true`, "label.create")))
 	v = d.Decide(t, "approve", approval)
-	if v.Refused == nil || !strings.Contains(v.Refused.Message, "changed from version 3 to 4") || !strings.Contains(v.Refused.Message, "Rule T-2 denies it") {
+	if v.Refused == nil || !strings.Contains(v.Refused.Message, "changed from version 3 to 4") ||
+		!strings.Contains(v.Refused.Message, "Rule T-2 denies it") {
 		t.Fatalf("a critical one: %+v", v)
 	}
 	enact(t, d, govern.Draft{Change: governance.Change{Drop: []string{"T-2"}}})
@@ -237,22 +244,26 @@ func TestKeysSignAmendments(t *testing.T) {
 	enact(t, d, govern.Draft{AddKeys: keys})
 	var a govern.Amendment
 	d.Must(t, companytest.Board, govern.KindPropose, put(rule("T-1", governance.Warning, "true")), &a)
-	companytest.WantRefusal(t, d.Do(companytest.Board, govern.KindSign, govern.Sign{Amendment: a.ID}, nil), ledger.Forbidden, "key: the board has 3 signing keys: sign with one of them")
+	companytest.WantRefusal(t, d.Do(companytest.Board, govern.KindSign, govern.Sign{Amendment: a.ID}, nil),
+		ledger.Forbidden, "key: the board has 3 signing keys: sign with one of them")
 	by := func(k govern.SigningKey) govern.Sign {
 		return govern.Sign{Amendment: a.ID, Key: k.ID, Signature: ed25519.Sign(private[k.ID], govern.Message(a))}
 	}
 	d.Must(t, companytest.Board, govern.KindSign, by(keys[0]), nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, govern.KindSign, by(keys[0]), nil), ledger.Conflict, "The amendment has this signature already")
+	companytest.WantRefusal(t, d.Do(companytest.Board, govern.KindSign, by(keys[0]), nil), ledger.Conflict,
+		"The amendment has this signature already")
 	wrong := by(keys[1])
 	wrong.Signature[0] ^= 1
 	if err := d.Do(companytest.Board, govern.KindSign, wrong, nil); err == nil {
 		t.Error("took a wrong signature")
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, govern.KindEnact, govern.NameAmendment{Amendment: a.ID}, nil), ledger.Forbidden, "The amendment has 1 of the 2 signatures that it needs: sign it first")
+	companytest.WantRefusal(t, d.Do(companytest.Board, govern.KindEnact, govern.NameAmendment{Amendment: a.ID}, nil),
+		ledger.Forbidden, "The amendment has 1 of the 2 signatures that it needs: sign it first")
 	d.Must(t, companytest.Board, govern.KindSign, by(keys[1]), nil)
 	d.Must(t, companytest.Board, govern.KindEnact, govern.NameAmendment{Amendment: a.ID}, nil)
 	one := 1
-	if err := d.Do(companytest.Board, govern.KindPropose, govern.Draft{Threshold: &one}, nil); err == nil || !strings.Contains(err.Error(), "more than half") {
+	if err := d.Do(companytest.Board, govern.KindPropose, govern.Draft{Threshold: &one}, nil); err == nil ||
+		!strings.Contains(err.Error(), "more than half") {
 		t.Errorf("one of three: %v", err)
 	}
 }
@@ -267,20 +278,23 @@ func TestBadProposalsAreRefused(t *testing.T) {
 	other := genesis[0]
 	other.When = "false"
 	for want, draft := range map[string]govern.Draft{
-		"Nothing to amend":              {},
-		"undeclared reference":          put(rule("T-1", governance.Warning, "nonsense.here")),
-		"does not compile":              put(rule("T-1", governance.Warning, "1 +")),
-		"the limit is 1000000":          put(rule("T-1", governance.Warning, `clearances.all(a, clearances.all(b, approvers.all(c, clearances.all(d, a + b + c + d != ""))))`)),
-		"a genesis rule stays":          {Change: governance.Change{Drop: []string{"GOV-001"}}},
-		"there is no such rule":         {Change: governance.Change{Drop: []string{"T-9"}}},
-		"is not loosened":               put(loose),
-		"of a core rule does not":       put(other),
-		"capital letters":               put(rule("t 1", governance.Warning, "true")),
-		"is there twice":                put(rule("T-1", governance.Warning, "true"), rule("T-1", governance.Warning, "true")),
+		"Nothing to amend":     {},
+		"undeclared reference": put(rule("T-1", governance.Warning, "nonsense.here")),
+		"does not compile":     put(rule("T-1", governance.Warning, "1 +")),
+		"the limit is 1000000": put(rule("T-1", governance.Warning,
+			`clearances.all(a, clearances.all(b, approvers.all(c, clearances.all(d, a + b + c + d != ""))))`)),
+		"a genesis rule stays":    {Change: governance.Change{Drop: []string{"GOV-001"}}},
+		"there is no such rule":   {Change: governance.Change{Drop: []string{"T-9"}}},
+		"is not loosened":         put(loose),
+		"of a core rule does not": put(other),
+		"capital letters":         put(rule("t 1", governance.Warning, "true")),
+		"is there twice": put(rule("T-1", governance.Warning, "true"),
+			rule("T-1", governance.Warning, "true")),
 		"want dev, staging or prod":     {Environment: new(governance.EnvironmentClass("moon"))},
 		"version 7 of the constitution": {Base: 7, Change: governance.Change{Drop: []string{"T-9"}}},
 	} {
-		if err := d.Do(companytest.Board, govern.KindPropose, draft, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := d.Do(companytest.Board, govern.KindPropose, draft, nil); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
@@ -322,10 +336,12 @@ func TestLocalActs(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
-	if _, worthy, err := govern.WeighLocal(d.Tx, govern.Local{Action: "model.call", Agent: ada, Company: d.Company}); err != nil || worthy {
+	if _, worthy, err := govern.WeighLocal(d.Tx, govern.Local{Action: "model.call", Agent: ada,
+		Company: d.Company}); err != nil || worthy {
 		t.Errorf("a call of a model: %v, worthy %v", err, worthy)
 	}
-	x, worthy, err := govern.WeighLocal(d.Tx, govern.Local{Action: "exec", Agent: ada, Company: d.Company, Known: governance.Context{Approved: true, Clearances: []string{"risk-review", "security-review"}}})
+	x, worthy, err := govern.WeighLocal(d.Tx, govern.Local{Action: "exec", Agent: ada, Company: d.Company,
+		Known: governance.Context{Approved: true, Clearances: []string{"risk-review", "security-review"}}})
 	if !worthy || err == nil || x.Said.Verdict != governance.Defer {
 		t.Fatalf("a shell command: %v, %s", err, x.Said.Verdict)
 	}
@@ -336,7 +352,8 @@ func TestLocalActs(t *testing.T) {
 		t.Errorf("recorded %+v", list)
 	}
 	x.Said.Verdict = governance.Permit
-	if err := d.ByLeader(govern.KindRecord, govern.Record{Decisions: []govern.Decision{x}}); err == nil || !strings.Contains(err.Error(), "does not follow") {
+	if err := d.ByLeader(govern.KindRecord, govern.Record{Decisions: []govern.Decision{x}}); err == nil ||
+		!strings.Contains(err.Error(), "does not follow") {
 		t.Errorf("a forged decision: %v", err)
 	}
 }
@@ -369,7 +386,8 @@ func TestTheGateAtSpawn(t *testing.T) {
 		t.Errorf("a person who spawns has approved it: %v", err)
 	}
 	x, worthy, err := local(of)
-	if err == nil || !worthy || x.Said.Verdict != governance.Defer || !strings.Contains(err.Error(), "an act at a node does not wait, so it is denied") {
+	if err == nil || !worthy || x.Said.Verdict != governance.Defer || !strings.Contains(err.Error(),
+		"an act at a node does not wait, so it is denied") {
 		t.Errorf("a process of a company: %v, %s", err, x.Said.Verdict)
 	}
 	x, worthy, err = local("")
@@ -409,8 +427,10 @@ func TestAFloodOfDenialsIsBounded(t *testing.T) {
 func TestEqualAnswersAreTheSameBytes(t *testing.T) {
 	t.Parallel()
 	of := func() govern.Said {
-		return govern.Said{Verdict: governance.Deny, Reason: "no", Effect: governance.Effect{1, 2, 3, 4, 5}, Threshold: 700, Asked: []string{"A", "B"},
-			Opinions: []govern.Opinion{{Branch: governance.Judicial, Verdict: governance.Deny, Rules: 2}}, Voices: []govern.Voice{{Rule: "A", Reason: "no"}}}
+		return govern.Said{Verdict: governance.Deny, Reason: "no", Effect: governance.Effect{1, 2, 3, 4, 5}, Threshold: 700,
+			Asked:    []string{"A", "B"},
+			Opinions: []govern.Opinion{{Branch: governance.Judicial, Verdict: governance.Deny, Rules: 2}},
+			Voices:   []govern.Voice{{Rule: "A", Reason: "no"}}}
 	}
 	empty := func(s *govern.Said) { s.Asked, s.Opinions, s.Voices = []string{}, []govern.Opinion{}, []govern.Voice{} }
 	none := func(s *govern.Said) { s.Asked, s.Opinions, s.Voices = nil, nil, nil }

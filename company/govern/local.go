@@ -45,18 +45,22 @@ func WeighLocal(tx *ledger.Tx, l Local) (d Decision, worthy bool, refusal error)
 	} else {
 		said = g.Decide(act)
 	}
-	d = Decision{Company: l.Company, Act: act, Version: s.Version, Said: saidOf(said), Run: l.Run, Count: 1, Actor: "agent"}
+	d = Decision{Company: l.Company, Act: act, Version: s.Version, Said: saidOf(said), Run: l.Run, Count: 1,
+		Actor: "agent"}
 	worthy = said.Verdict != governance.Permit || said.Effect[governance.Risk] >= HighRisk
 	if said.Verdict == governance.Permit || said.Verdict == governance.Warn {
 		return d, worthy, nil
 	}
 	v := d.strictest()
-	details := core.Object{}.Str("code", company.GovernanceDenied).Str("reason", string(company.DeniedRule)).Null("rule", v.Rule).Null("branch", string(v.Branch)).
+	details := core.Object{}.Str("code", company.GovernanceDenied).Str("reason", string(company.DeniedRule)).
+		Null("rule", v.Rule).Null("branch", string(v.Branch)).
 		Null("severity", string(v.Severity)).Str("decision", said.Verdict.String()).Uint("constitution", s.Version).Close()
 	if said.Verdict == governance.Defer {
-		return d, worthy, core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Rule %s of the constitution: %s. A person would have to approve it; an act at a node does not wait, so it is denied", v.Rule, said.Reason)
+		return d, worthy, core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
+			"Rule %s of the constitution: %s. A person would have to approve it; an act at a node does not wait, so it is denied", v.Rule, said.Reason)
 	}
-	return d, worthy, core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Denied by rule %s of the constitution: %s", v.Rule, said.Reason)
+	return d, worthy, core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
+		"Denied by rule %s of the constitution: %s", v.Rule, said.Reason)
 }
 
 // actOfLocal takes from the state who acts and where.
@@ -91,7 +95,8 @@ type Record struct {
 const KindRecord = "governance.record"
 
 var localKinds = []company.Kind{
-	{Name: KindRecord, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(recordLocal)},
+	{Name: KindRecord, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(recordLocal)},
 }
 
 // ofCompany refuses a decision that names rows of another company.
@@ -129,7 +134,8 @@ func recordLocal(c *ledger.Context, p Record) (any, error) {
 			return nil, err
 		}
 		if !d.Again(g).Equal(d.Said) {
-			return nil, ledger.Refuse(ledger.Unprocessable, nil, "decisions: number %d does not follow from version %d of the constitution", n, d.Version)
+			return nil, ledger.Refuse(ledger.Unprocessable, nil,
+				"decisions: number %d does not follow from version %d of the constitution", n, d.Version)
 		}
 		d.ID, d.Height, d.At, d.Node = strconv.FormatUint(c.Height, 10), c.Height, core.TimeOf(c.Now), c.Cmd.Actor.ID
 		d.Count = min(max(d.Count, 1), maxCount)
@@ -145,6 +151,7 @@ func recordLocal(c *ledger.Context, p Record) (any, error) {
 			first = d.ID
 		}
 	}
-	c.Record(ledger.Change{Action: "governance.recorded", EntityType: "decision", EntityID: first, Details: core.Object{}.Int("decisions", int64(len(p.Decisions))).Int("new", fresh).Close()})
+	c.Record(ledger.Change{Action: "governance.recorded", EntityType: "decision", EntityID: first,
+		Details: core.Object{}.Int("decisions", int64(len(p.Decisions))).Int("new", fresh).Close()})
 	return nil, nil
 }

@@ -61,7 +61,8 @@ func ReviewOf(tx *ledger.Tx, d Draft, last int, companies []ledger.CompanyID) (R
 			kept[x.Height] = true
 			act := x
 			act.Act.Scope = ScopeOf(tx, next, x.Company, "")
-			out.count(Difference{Of: x.ID, Company: x.Company, Action: x.Act.Action, Agent: x.Act.Agent, At: x.At, Was: x.Said.Verdict}, act.Again(after))
+			out.count(Difference{Of: x.ID, Company: x.Company, Action: x.Act.Action, Agent: x.Act.Agent, At: x.At,
+				Was: x.Said.Verdict}, act.Again(after))
 		}
 	}
 	for h := newest(tx); h > 0 && out.Considered < last; h-- {
@@ -70,12 +71,14 @@ func ReviewOf(tx *ledger.Tx, d Draft, last int, companies []ledger.CompanyID) (R
 			break
 		}
 		k, known := company.KindOf(e.Kind)
-		if !known || kept[h] || e.Outcome != ledger.Applied || k.Weight.Free != "" || e.Actor.Type != "user" && e.Actor.Type != "agent" || !slices.Contains(companies, e.Company) {
+		if !known || kept[h] || e.Outcome != ledger.Applied || k.Weight.Free != "" || e.Actor.Type != "user" &&
+			e.Actor.Type != "agent" || !slices.Contains(companies, e.Company) {
 			continue
 		}
 		cmd := ledger.Command{Kind: e.Kind, Company: e.Company, Actor: e.Actor, Run: e.Run}
 		was := SaidBy(before.of(k).gate, actOf(tx, &cmd, k, s, true))
-		out.count(Difference{Of: strconv.FormatUint(h, 10), Company: e.Company, Action: e.Kind, Agent: e.Actor.ID, At: core.TimeOf(e.Time), Was: was.Verdict},
+		out.count(Difference{Of: strconv.FormatUint(h, 10), Company: e.Company, Action: e.Kind, Agent: e.Actor.ID,
+			At: core.TimeOf(e.Time), Was: was.Verdict},
 			SaidBy(after.of(k).gate, actOf(tx, &cmd, k, next, true)))
 	}
 	return out, nil
@@ -101,7 +104,8 @@ func (r *Review) count(x Difference, is Said) {
 
 // Summary says in one sentence what a draft would have done.
 func (r Review) Summary() string {
-	text := fmt.Sprintf("would have denied %d of %d, deferred %d, and warned about %d", r.Decided[governance.Deny], r.Considered, r.Decided[governance.Defer], r.Decided[governance.Warn])
+	text := fmt.Sprintf("would have denied %d of %d, deferred %d, and warned about %d", r.Decided[governance.Deny],
+		r.Considered, r.Decided[governance.Defer], r.Decided[governance.Warn])
 	for n, x := range r.Examples {
 		if n == 0 {
 			text += ": "

@@ -98,7 +98,8 @@ func setPlace(c *ledger.Context, p SetPlace) (any, error) {
 	core.Assign(&place.Wait, p.Wait)
 	switch err := (governance.Scope{Class: place.Class}).Check(); {
 	case err != nil:
-		return nil, ledger.Refuse(ledger.Invalid, nil, "environment: want dev, staging or prod, got %.40q", string(place.Class))
+		return nil, ledger.Refuse(ledger.Invalid, nil, "environment: want dev, staging or prod, got %.40q",
+			string(place.Class))
 	case place.Asks > AsksNobody:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "humanApproval: want true or false")
 	case place.Wait > MaxWaitMinutes:
@@ -119,7 +120,8 @@ func setPlace(c *ledger.Context, p SetPlace) (any, error) {
 		entity, id = "mesh", string(c.Mesh)
 	}
 	c.Record(ledger.Change{Action: "governance.place_set", EntityType: entity, EntityID: id,
-		Details: core.Object{}.Str("environment", string(place.Class)).Bool("humanApproval", place.Asks != AsksNobody).Close()})
+		Details: core.Object{}.Str("environment", string(place.Class)).Bool("humanApproval",
+			place.Asks != AsksNobody).Close()})
 	return place, nil
 }
 
@@ -130,5 +132,6 @@ func projectDeleted(c *ledger.Context, p entity.Project) {
 }
 
 var placeKinds = []company.Kind{
-	{Name: KindPlace, From: company.FromBoard, Traits: company.LeadersOnly | company.NoWork, Weight: company.Weights.SetUp, Do: ledger.Typed(setPlace)},
+	{Name: KindPlace, From: company.FromBoard, Traits: company.LeadersOnly | company.NoWork, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(setPlace)},
 }

@@ -73,7 +73,8 @@ type Tallies struct {
 // Past returns what rules read of them.
 func (t Tallies) Past(at core.Time) *governance.Past {
 	hour := t.Agent.hour(at)
-	return &governance.Past{Hour: t.Own.hour(at).Done, Day: t.Own.day(at).Done, HourAll: hour.Done, DayAll: t.Agent.day(at).Done,
+	return &governance.Past{Hour: t.Own.hour(at).Done, Day: t.Own.day(at).Done, HourAll: hour.Done,
+		DayAll:  t.Agent.day(at).Done,
 		Company: t.Same.hour(at).Done, DayOf: t.Company.day(at).Done, Refused: hour.Refused}
 }
 
@@ -137,7 +138,8 @@ func talliesOf(own, all actorTally, action string) Tallies {
 }
 
 // counted returns both with an act more.
-func (t Tallies) counted(own, all actorTally, act governance.Act, at core.Time, said governance.Verdict, effect governance.Effect) (actorTally, actorTally) {
+func (t Tallies) counted(own, all actorTally, act governance.Act, at core.Time, said governance.Verdict,
+	effect governance.Effect) (actorTally, actorTally) {
 	now := t.With(at, said, effect, act.Context.Amount)
 	own.All, all.All = now.Agent, now.Company
 	if said == governance.Permit || said == governance.Warn {
@@ -158,7 +160,8 @@ func counted(tx *ledger.Tx, of ledger.CompanyID, actor ledger.Actor, action stri
 }
 
 // count stores that an act was decided.
-func count(c *ledger.Context, actor ledger.Actor, act governance.Act, said governance.Verdict, effect governance.Effect) {
+func count(c *ledger.Context, actor ledger.Actor, act governance.Act, said governance.Verdict,
+	effect governance.Effect) {
 	if act.Company == "" {
 		return
 	}
@@ -177,7 +180,8 @@ type Counter struct {
 }
 
 // weigh decides about an act with what was counted, and counts it. One act at a time, so that two do not both see room for one.
-func (n *Counter) weigh(act governance.Act, at core.Time, decide func(governance.Act) governance.Decision) (governance.Act, governance.Decision) {
+func (n *Counter) weigh(act governance.Act, at core.Time,
+	decide func(governance.Act) governance.Decision) (governance.Act, governance.Decision) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	agent, of := string(act.Company)+"/"+act.Agent, string(act.Company) // two keys, also for an act without an agent

@@ -26,7 +26,8 @@ func TestManySmallActsAreMetAsOne(t *testing.T) {
 	}
 	const once = `context.amount >= 100000`
 	enact(t, d, put(rule("T-1", governance.Blocking, once, "money")))
-	if code, by := refusal(t, do(d, as, money.KindBudgetSet, budget(100_000)), "rule"); code != "approval_required" || by != "T-1" {
+	if code, by := refusal(t, do(d, as, money.KindBudgetSet, budget(100_000)), "rule"); code != "approval_required" ||
+		by != "T-1" {
 		t.Fatalf("at once: %s by %s", code, by)
 	}
 	for n := range 12 { // the rule about one act does not see it
@@ -34,7 +35,8 @@ func TestManySmallActsAreMetAsOne(t *testing.T) {
 			t.Fatalf("raise %d: %v", n, err)
 		}
 	}
-	enact(t, d, put(rule("T-2", governance.Critical, `day.amount >= 100000`, "money"), rule("T-3", governance.Critical, `hour.count > 20`, "label.create")))
+	enact(t, d, put(rule("T-2", governance.Critical, `day.amount >= 100000`, "money"), rule("T-3", governance.Critical,
+		`hour.count > 20`, "label.create")))
 	stopped := 0
 	for n := range 12 {
 		if err := do(d, as, money.KindBudgetSet, budget(10_000+int64(n))); err != nil {
@@ -85,10 +87,12 @@ func TestLocalActsAreCounted(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada, bob := d.Agent("Ada"), d.Agent("Bob")
-	enact(t, d, put(rule("T-1", governance.Critical, `hour.count > 5`, "model.call"), rule("T-2", governance.Critical, `hour.company_count > 8`, "model.call")))
+	enact(t, d, put(rule("T-1", governance.Critical, `hour.count > 5`, "model.call"), rule("T-2", governance.Critical,
+		`hour.company_count > 8`, "model.call")))
 	var counter govern.Counter
 	call := func(agent string) string {
-		_, _, err := govern.WeighLocal(d.Tx, govern.Local{Action: "model.call", Agent: agent, Company: d.Company, Counter: &counter, At: d.Now})
+		_, _, err := govern.WeighLocal(d.Tx, govern.Local{Action: "model.call", Agent: agent, Company: d.Company,
+			Counter: &counter, At: d.Now})
 		if err == nil {
 			return ""
 		}
@@ -124,7 +128,8 @@ func TestTalliesAreBounded(t *testing.T) {
 	}
 	var past govern.Tallies
 	past.Own = tally
-	if p := past.Past(at + 4_999*60_000); p.Hour.Count < 60 || p.Hour.Count > 65 || p.Day.Count < 1_440 || p.Day.Count > 1_500 {
+	if p := past.Past(at + 4_999*60_000); p.Hour.Count < 60 || p.Hour.Count > 65 || p.Day.Count < 1_440 ||
+		p.Day.Count > 1_500 {
 		t.Errorf("one act a minute: %d an hour, %d a day", p.Hour.Count, p.Day.Count)
 	}
 }

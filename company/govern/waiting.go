@@ -49,7 +49,8 @@ type Lapse struct{}
 const KindLapse = "governance.lapse"
 
 var waitingKinds = []company.Kind{
-	{Name: KindLapse, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(lapse)},
+	{Name: KindLapse, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(lapse)},
 }
 
 // wait stores a command for a person to approve, and refuses it for now.
@@ -79,20 +80,23 @@ func wait(c *ledger.Context, d Decision) error {
 	}
 	approval := core.DerivedID("governance-approval", string(d.Company), ledger.Order(c.Height))
 	due := d.At + core.Time(placeFor(c.Tx, s, d.Company, "").wait().Milliseconds())
-	w := waiting{Decision: d.ID, Kind: c.Cmd.Kind, Actor: c.Cmd.Actor, Credential: c.Cmd.Credential, Run: c.Cmd.Run, Payload: c.Cmd.Payload,
-		Rules: d.blocking(), Version: d.Version, Due: due, Same: same}
+	w := waiting{Decision: d.ID, Kind: c.Cmd.Kind, Actor: c.Cmd.Actor, Credential: c.Cmd.Credential, Run: c.Cmd.Run,
+		Payload: c.Cmd.Payload,
+		Rules:   d.blocking(), Version: d.Version, Due: due, Same: same}
 	var issues []string
 	if d.Act.Context.Issue != "" && c.Has(entity.IssueTable.Key(d.Company, d.Act.Context.Issue)) {
 		issues = []string{d.Act.Context.Issue}
 	}
-	if err := company.Ask.Ask(c, company.Question{ID: approval, Agent: c.Cmd.Actor.ID, Payload: w.shown(d), Issues: issues}); err != nil {
+	if err := company.Ask.Ask(c, company.Question{ID: approval, Agent: c.Cmd.Actor.ID, Payload: w.shown(d),
+		Issues: issues}); err != nil {
 		return err
 	}
 	putWaiting(c.Tx, d.Company, approval, w)
 	d.Approval = approval
 	store(c.Tx, d)
 	c.Record(ledger.Change{Action: "governance.deferred", EntityType: "decision", EntityID: d.ID,
-		Details: core.Object{}.Str("action", d.Act.Action).Null("rule", v.Rule).Str("approvalId", approval).Uint("constitution", d.Version).Close()})
+		Details: core.Object{}.Str("action", d.Act.Action).Null("rule", v.Rule).Str("approvalId", approval).
+			Uint("constitution", d.Version).Close()})
 	c.Defer()
 	return refuseWaiting(d.ID, approval, v, d.Version, d.Said.Reason)
 }
@@ -100,9 +104,12 @@ func wait(c *ledger.Context, d Decision) error {
 // refuseWaiting is the 409 of a command that waits. It says where.
 func refuseWaiting(decision, approval string, v Voice, version uint64, reason string) error {
 	const code = "approval_required"
-	details := core.Object{}.Str("code", code).Str("approvalId", approval).Str("decisionId", decision).Null("rule", v.Rule).Null("branch", string(v.Branch)).
+	details := core.Object{}.Str("code", code).Str("approvalId", approval).Str("decisionId", decision).
+		Null("rule", v.Rule).Null("branch", string(v.Branch)).
 		Null("severity", string(v.Severity)).Uint("constitution", version).Close()
-	return core.RefuseCode(ledger.Conflict, code, details, "Rule %s of the constitution: %s. The command waits for the board as approval %s; do not send it again", v.Rule, reason, approval)
+	return core.RefuseCode(ledger.Conflict, code, details,
+		"Rule %s of the constitution: %s. The command waits for the board as approval %s; do not send it again", v.Rule,
+		reason, approval)
 }
 
 // blocking lists the rules that make an act wait.
@@ -119,10 +126,13 @@ func (d Decision) blocking() (out []string) {
 // can have secrets, so its hash stands for it.
 func (w waiting) shown(d Decision) []byte {
 	sum := sha256.Sum256(w.Payload)
-	command := core.Object{}.Str("kind", w.Kind).Str("actorType", w.Actor.Type).Str("actorId", w.Actor.ID).Null("runId", w.Run).
+	command := core.Object{}.Str("kind", w.Kind).Str("actorType", w.Actor.Type).Str("actorId", w.Actor.ID).
+		Null("runId", w.Run).
 		Str("payloadSha256", hex.EncodeToString(sum[:])).Int("payloadBytes", int64(len(w.Payload))).Close()
-	return core.Object{}.Str("title", "Approve: "+d.Act.Row.Title).Str("summary", d.Said.Reason).Str("action", d.Act.Action).Str("agentId", w.Actor.ID).
-		List("rules", w.Rules).Str("reason", d.Said.Reason).Str("decisionId", d.ID).Uint("constitution", d.Version).Time("expiresAt", w.Due).Raw("command", command).Close()
+	return core.Object{}.Str("title", "Approve: "+d.Act.Row.Title).Str("summary", d.Said.Reason).
+		Str("action", d.Act.Action).Str("agentId", w.Actor.ID).
+		List("rules", w.Rules).Str("reason", d.Said.Reason).Str("decisionId", d.ID).Uint("constitution", d.Version).
+		Time("expiresAt", w.Due).Raw("command", command).Close()
 }
 
 func putWaiting(tx *ledger.Tx, of ledger.CompanyID, approval string, w waiting) {
@@ -137,7 +147,8 @@ func dropWaiting(tx *ledger.Tx, of ledger.CompanyID, approval string, w waiting)
 
 // command returns the command as it was given. Once its run is over it has none.
 func (w waiting) command(tx *ledger.Tx, of ledger.CompanyID) (cmd ledger.Command, live bool) {
-	cmd = ledger.Command{Kind: w.Kind, Company: of, Actor: w.Actor, Credential: w.Credential, Run: w.Run, Payload: w.Payload}
+	cmd = ledger.Command{Kind: w.Kind, Company: of, Actor: w.Actor, Credential: w.Credential, Run: w.Run,
+		Payload: w.Payload}
 	return cmd, w.Run == "" || entity.RunAlive(tx, of, w.Run, w.Actor.ID)
 }
 
@@ -176,12 +187,15 @@ func reweigh(c *ledger.Context, approval string) error {
 	}
 	since := ""
 	if d.Version != w.Version {
-		since = "The constitution has changed from version " + strconv.FormatUint(w.Version, 10) + " to " + strconv.FormatUint(d.Version, 10) + " since the command was given. "
+		since = "The constitution has changed from version " + strconv.FormatUint(w.Version, 10) + " to " +
+			strconv.FormatUint(d.Version, 10) + " since the command was given. "
 	}
 	v := d.strictest()
 	if d.Said.Verdict == governance.Deny {
-		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, core.Object{}.Str("code", company.GovernanceDenied).Str("reason", string(company.DeniedRule)).
-			Null("rule", v.Rule).Uint("constitution", d.Version).Close(), "%sRule %s denies it: %s", since, v.Rule, d.Said.Reason)
+		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied,
+			core.Object{}.Str("code", company.GovernanceDenied).Str("reason", string(company.DeniedRule)).
+				Null("rule", v.Rule).Uint("constitution", d.Version).Close(), "%sRule %s denies it: %s", since, v.Rule,
+			d.Said.Reason)
 	}
 	var fresh []string
 	for _, rule := range d.blocking() {
@@ -275,6 +289,7 @@ func lapse(c *ledger.Context, _ Lapse) (any, error) {
 	if n == 0 {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "no command has waited too long")
 	}
-	c.Record(ledger.Change{Action: "governance.lapsed", EntityType: "decision", EntityID: first, Details: core.Object{}.Int("count", n).Close()})
+	c.Record(ledger.Change{Action: "governance.lapsed", EntityType: "decision", EntityID: first,
+		Details: core.Object{}.Int("count", n).Close()})
 	return nil, nil
 }

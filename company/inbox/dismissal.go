@@ -85,7 +85,8 @@ func dismiss(c *ledger.Context, p Dismiss) (any, error) {
 	row := dismissalRow(user, p.Key)
 	d, ok := dismissals.Get(c.Tx, company, row)
 	if !ok {
-		d = Dismissal{ID: core.DerivedID("dismissal", string(company), user, p.Key), Company: company, User: user, Key: p.Key, CreatedAt: now}
+		d = Dismissal{ID: core.DerivedID("dismissal", string(company), user, p.Key), Company: company, User: user, Key: p.Key,
+			CreatedAt: now}
 		if all := DismissalsOf(c.Tx, company, user); len(all) >= maxDismissals {
 			dismissals.Delete(c.Tx, company, dismissalRow(user, all[len(all)-1].Key))
 		}

@@ -20,16 +20,20 @@ func TestPagesAndCountsAreThoseOfAllIssues(t *testing.T) {
 	d, r := companytest.NewDesk(t), rand.New(rand.NewPCG(3, 5))
 	var ids []string
 	for n := range 120 {
-		i := d.Issue(t, company.CreateIssue{Title: fmt.Sprint("Issue ", n), Priority: entity.Priorities[r.IntN(len(entity.Priorities))], Status: entity.IssueTodo, AllowDuplicate: true})
+		i := d.Issue(t, company.CreateIssue{Title: fmt.Sprint("Issue ", n),
+			Priority: entity.Priorities[r.IntN(len(entity.Priorities))], Status: entity.IssueTodo, AllowDuplicate: true})
 		ids = append(ids, i.ID)
 	}
 	for range 300 {
 		id, hidden := ids[r.IntN(len(ids))], core.TimeOf(d.Now)*core.Time(r.IntN(2))
 		switch r.IntN(4) {
 		case 0:
-			_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, Priority: entity.Priorities[r.IntN(len(entity.Priorities))]}, nil)
+			_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id,
+				Priority: entity.Priorities[r.IntN(len(entity.Priorities))]}, nil)
 		case 1:
-			_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, Status: entity.IssueStatuses[r.IntN(len(entity.IssueStatuses))], UnblockDescriptor: []byte(`{"owner":"board"}`)}, nil)
+			_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id,
+				Status:            entity.IssueStatuses[r.IntN(len(entity.IssueStatuses))],
+				UnblockDescriptor: []byte(`{"owner":"board"}`)}, nil)
 		case 2:
 			_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, HiddenAt: &hidden}, nil)
 		case 3:
@@ -52,7 +56,8 @@ func TestPagesAndCountsAreThoseOfAllIssues(t *testing.T) {
 	}
 	pages := 0
 	for range 300 {
-		q := inbox.IssueQuery{Sort: []inbox.IssueSortField{inbox.SortDefault, inbox.SortPriority, inbox.SortUpdated, inbox.SortCreated, inbox.SortStatus}[r.IntN(5)], Descending: r.IntN(2) == 0,
+		q := inbox.IssueQuery{Sort: []inbox.IssueSortField{inbox.SortDefault, inbox.SortPriority, inbox.SortUpdated,
+			inbox.SortCreated, inbox.SortStatus}[r.IntN(5)], Descending: r.IntN(2) == 0,
 			Limit: 1 + r.IntN(60), Offset: r.IntN(3) * 20, Hidden: r.IntN(3) == 0}
 		for _, s := range entity.IssueStatuses {
 			if r.IntN(2) == 0 {

@@ -32,7 +32,8 @@ type IssueFilters struct {
 func (f IssueFilters) Viewer() string { return cmp.Or(f.UnreadBy, cmp.Or(f.Touched, f.InInboxOf)) }
 
 func (f *IssueFilters) any() bool {
-	return f.Touched != "" || f.InInboxOf != "" || f.UnreadBy != "" || f.Below != "" || f.Agent != "" || f.Space != "" || f.Workspace != "" ||
+	return f.Touched != "" || f.InInboxOf != "" || f.UnreadBy != "" || f.Below != "" || f.Agent != "" || f.Space != "" ||
+		f.Workspace != "" ||
 		f.Origin != "" || f.OriginText != "" || f.OriginID != "" || f.WorkMode != "" || f.NoRoutines
 }
 

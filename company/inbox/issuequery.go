@@ -133,11 +133,13 @@ func (q IssueQuery) scan(tx *ledger.Tx, of ledger.CompanyID) []candidate {
 
 // needsRows reports whether q has filters that the status index alone can not answer.
 func (q IssueQuery) needsRows() bool {
-	return q.Text != "" || q.Goal != "" || q.AssigneeUser != "" || q.Unassigned || q.CreatedAgent != "" || q.Sort == SortTitle || q.IssueFilters.any()
+	return q.Text != "" || q.Goal != "" || q.AssigneeUser != "" || q.Unassigned || q.CreatedAgent != "" ||
+		q.Sort == SortTitle || q.IssueFilters.any()
 }
 
 func (q IssueQuery) statuses() []entity.IssueStatus {
-	return slices.DeleteFunc(slices.Clone(entity.IssueStatuses), func(s entity.IssueStatus) bool { return len(q.Statuses) > 0 && !slices.Contains(q.Statuses, s) })
+	return slices.DeleteFunc(slices.Clone(entity.IssueStatuses),
+		func(s entity.IssueStatus) bool { return len(q.Statuses) > 0 && !slices.Contains(q.Statuses, s) })
 }
 
 // stream yields the entries of the status index under a status and a prefix of the sort key,
@@ -219,7 +221,8 @@ func (q IssueQuery) Matches(i entity.Issue) bool {
 		i.HiddenAt != 0 && !q.Hidden:
 		return false
 	}
-	return q.Text == "" || entity.ContainsFold(i.Identifier, q.Text) || entity.ContainsFold(i.Title, q.Text) || entity.ContainsFold(i.Description, q.Text) || q.mentioned[i.ID]
+	return q.Text == "" || entity.ContainsFold(i.Identifier, q.Text) || entity.ContainsFold(i.Title, q.Text) ||
+		entity.ContainsFold(i.Description, q.Text) || q.mentioned[i.ID]
 }
 
 func (q IssueQuery) Compare(a, b candidate) int {

@@ -58,10 +58,14 @@ const (
 )
 
 var readStateKinds = []company.Kind{
-	{Name: KindIssueRead, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Marks, Do: ledger.Typed(markRead)},
-	{Name: KindIssueUnread, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Marks, Do: ledger.Typed(markUnread)},
-	{Name: KindIssueArchive, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Marks, Do: ledger.Typed(archiveIssue)},
-	{Name: KindIssueUnarchive, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Marks, Do: ledger.Typed(unarchiveIssue)},
+	{Name: KindIssueRead, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Marks, Do: ledger.Typed(markRead)},
+	{Name: KindIssueUnread, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Marks, Do: ledger.Typed(markUnread)},
+	{Name: KindIssueArchive, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Marks, Do: ledger.Typed(archiveIssue)},
+	{Name: KindIssueUnarchive, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Marks, Do: ledger.Typed(unarchiveIssue)},
 }
 
 // marked returns the issue and the user whose view changes. An agent has no inbox; it marks
@@ -92,7 +96,8 @@ func markRead(c *ledger.Context, p MarkIssue) (any, error) {
 		if err := roomForReader(c.Tx, "issue-read", i); err != nil {
 			return nil, err
 		}
-		r = ReadState{ID: core.DerivedID("issue-read", i.ID, user), Company: i.Company, Issue: i.ID, User: user, CreatedAt: now}
+		r = ReadState{ID: core.DerivedID("issue-read", i.ID, user), Company: i.Company, Issue: i.ID, User: user,
+			CreatedAt: now}
 	}
 	r.ReadAt, r.UpdatedAt = now, now
 	c.Record(ledger.Change{Action: "issue.read_marked", EntityType: "issue", EntityID: i.ID,
@@ -132,7 +137,8 @@ func archiveIssue(c *ledger.Context, p MarkIssue) (any, error) {
 		if err := roomForReader(c.Tx, "issue-archive", i); err != nil {
 			return nil, err
 		}
-		a = InboxArchive{ID: core.DerivedID("issue-archive", i.ID, user), Company: i.Company, Issue: i.ID, User: user, CreatedAt: now}
+		a = InboxArchive{ID: core.DerivedID("issue-archive", i.ID, user), Company: i.Company, Issue: i.ID, User: user,
+			CreatedAt: now}
 	}
 	a.ArchivedType, a.ArchivedAgent, a.ArchivedRun = "user", "", ""
 	if c.Cmd.Actor.Type == "agent" {
@@ -140,7 +146,8 @@ func archiveIssue(c *ledger.Context, p MarkIssue) (any, error) {
 	}
 	a.ArchivedAt, a.UpdatedAt = now, now
 	c.Record(ledger.Change{Action: "issue.inbox_archived", EntityType: "issue", EntityID: i.ID,
-		Details: core.Object{}.Str("userId", user).Time("archivedAt", now).Str("targetResolvedFrom", "responsible_user").Close()})
+		Details: core.Object{}.Str("userId", user).Time("archivedAt", now).Str("targetResolvedFrom",
+			"responsible_user").Close()})
 	return archives.Put(c.Tx, i.Company, key, a), nil
 }
 

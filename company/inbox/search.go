@@ -122,13 +122,15 @@ func Search(tx *ledger.Tx, of ledger.CompanyID, query string, limit, offset int)
 		}
 	}
 	slices.SortFunc(f.Hits, func(a, b Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Issue.UpdatedAt, a.Issue.UpdatedAt), cmp.Compare(b.Issue.Number, a.Issue.Number))
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Issue.UpdatedAt, a.Issue.UpdatedAt),
+			cmp.Compare(b.Issue.Number, a.Issue.Number))
 	})
 	f.Total = len(f.Hits)
 	f.Hits = f.Hits[min(max(offset, 0), f.Total):]
 	f.Hits = f.Hits[:min(cmp.Or(limit, DefaultSearchLimit), MaxSearchLimit, len(f.Hits))]
 	for _, a := range entity.AgentTable.All(tx, of) {
-		if a.Status != entity.AgentTerminated && containsWords(words, a.Name, string(a.Title), string(a.Capabilities)) && len(f.Agents) < MaxSearchLimit {
+		if a.Status != entity.AgentTerminated && containsWords(words, a.Name, string(a.Title), string(a.Capabilities)) &&
+			len(f.Agents) < MaxSearchLimit {
 			f.Agents = append(f.Agents, a)
 		}
 	}
@@ -204,7 +206,8 @@ var fieldScores = map[string]int{"identifier": 10_000, "title": 5_000, "descript
 // search matches i against words, which are in lower case.
 func search(i entity.Issue, words []string) Hit {
 	h := Hit{Issue: i}
-	for _, f := range []struct{ name, text string }{{"identifier", i.Identifier}, {"title", i.Title}, {"description", i.Description}} {
+	for _, f := range []struct{ name, text string }{{"identifier", i.Identifier}, {"title", i.Title},
+		{"description", i.Description}} {
 		lower, first := strings.ToLower(f.text), true
 		for n, w := range words {
 			at := strings.Index(lower, w)

@@ -63,9 +63,12 @@ func Hands(how, who, id string) string {
 // new issue, next for a deleted one.
 func keepHands(tx *ledger.Tx, old, next entity.Issue) {
 	of, id := cmp.Or(next.Company, old.Company), cmp.Or(next.ID, old.ID)
-	core.Reindex(tx, issuesTouched, of, Hands("made", "user", old.CreatedUser), Hands("made", "user", next.CreatedUser), id)
-	core.Reindex(tx, issuesTouched, of, Hands("made", "agent", old.CreatedAgent), Hands("made", "agent", next.CreatedAgent), id)
-	core.Reindex(tx, issuesTouched, of, Hands("has", "user", old.AssigneeUser), Hands("has", "user", next.AssigneeUser), id)
+	core.Reindex(tx, issuesTouched, of, Hands("made", "user", old.CreatedUser),
+		Hands("made", "user", next.CreatedUser), id)
+	core.Reindex(tx, issuesTouched, of, Hands("made", "agent", old.CreatedAgent),
+		Hands("made", "agent", next.CreatedAgent), id)
+	core.Reindex(tx, issuesTouched, of, Hands("has", "user", old.AssigneeUser),
+		Hands("has", "user", next.AssigneeUser), id)
 }
 
 // hear adds a comment to the index.

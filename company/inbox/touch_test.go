@@ -76,7 +76,8 @@ func TestTheIndexOfInboxesIsMadeForOldCompanies(t *testing.T) {
 	}
 	for _, i := range all {
 		for _, by := range []string{"local-board"} {
-			if got, want := inbox.Spoke(d.Tx, i, inbox.UserVoice(by)), byRows(d.Tx, d.Load(i.ID), inbox.IssueFilters{Touched: by}); got && !want {
+			if got, want := inbox.Spoke(d.Tx, i, inbox.UserVoice(by)),
+				byRows(d.Tx, d.Load(i.ID), inbox.IssueFilters{Touched: by}); got && !want {
 				t.Errorf("%s: index says %v, rows %v", i.Identifier, got, want)
 			}
 		}
@@ -107,9 +108,11 @@ func TestTheIndexOfInboxesIsTrue(t *testing.T) {
 					all = append(all, id)
 				}
 			case 2:
-				_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: pick(all), Assignee: new([]string{"", ada, bob}[rng.IntN(3)]), AssigneeUser: new("")}, nil)
+				_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: pick(all),
+					Assignee: new([]string{"", ada, bob}[rng.IntN(3)]), AssigneeUser: new("")}, nil)
 			case 3:
-				_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: pick(all), AssigneeUser: new("local-board"), Assignee: new("")}, nil)
+				_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: pick(all), AssigneeUser: new("local-board"),
+					Assignee: new("")}, nil)
 			case 4, 5:
 				if d.Do(by, "comment.create", entity.CreateComment{ID: id, Issue: pick(all), Body: "x"}, nil) == nil {
 					comments = append(comments, id)
@@ -120,12 +123,14 @@ func TestTheIndexOfInboxesIsTrue(t *testing.T) {
 					_ = d.Do(by, "comment.delete", company.DeleteComment{Issue: i, ID: id}, nil)
 				}
 			case 7:
-				if id = pick(all); rng.IntN(4) == 0 && d.Do(companytest.Board, "issue.delete", company.DeleteIssue{Issue: id}, nil) == nil {
+				if id = pick(all); rng.IntN(4) == 0 && d.Do(companytest.Board, "issue.delete", company.DeleteIssue{Issue: id},
+					nil) == nil {
 					all = slices.DeleteFunc(all, func(other string) bool { return other == id })
 				}
 			}
 		}
-		for _, q := range []inbox.IssueFilters{{Touched: "local-board"}, {UnreadBy: "local-board"}, {Agent: ada}, {Agent: bob}, {Touched: "nobody"}} {
+		for _, q := range []inbox.IssueFilters{{Touched: "local-board"}, {UnreadBy: "local-board"}, {Agent: ada},
+			{Agent: bob}, {Touched: "nobody"}} {
 			var got, want []string
 			for _, i := range inbox.ListIssues(d.Tx, d.Company, inbox.IssueQuery{IssueFilters: q, Limit: entity.MaxIssueLimit}) {
 				got = append(got, i.ID)
@@ -181,7 +186,8 @@ func TestVoicesAreBounded(t *testing.T) {
 	d := companytest.NewDesk(t)
 	i := d.Issue(t, company.CreateIssue{})
 	for n := range inbox.MaxVoices + 5 {
-		inbox.Hear(d.Tx, entity.Comment{Company: d.Company, Issue: i.ID, AuthorUser: core.NullText(companytest.UID(n)), CreatedAt: core.Time(n + 1)})
+		inbox.Hear(d.Tx, entity.Comment{Company: d.Company, Issue: i.ID, AuthorUser: core.NullText(companytest.UID(n)),
+			CreatedAt: core.Time(n + 1)})
 	}
 	if n := inbox.Voices(d.Tx, d.Company, i.ID); n != inbox.MaxVoices+1 {
 		t.Errorf("%d rows", n)

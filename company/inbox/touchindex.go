@@ -36,7 +36,8 @@ type IndexIssues struct{}
 const KindIssueIndex = "issue.index"
 
 var indexingKinds = []company.Kind{
-	{Name: KindIssueIndex, From: company.FromNode, Traits: company.SeldomWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(indexIssues)},
+	{Name: KindIssueIndex, From: company.FromNode, Traits: company.SeldomWork, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(indexIssues)},
 }
 
 // IssuesToIndex reports whether the index of a company may lack comments older than itself.
@@ -95,6 +96,7 @@ func indexIssues(c *ledger.Context, _ IndexIssues) (any, error) {
 		}
 	}
 	indexings.Put(c.Tx, of, theVoices, indexing{Next: next, Done: next == ""})
-	c.Record(ledger.Change{Action: "company.issues_indexed", EntityType: "company", EntityID: string(of), Details: core.Object{}.Int("issues", int64(len(list))).Bool("done", next == "").Close()})
+	c.Record(ledger.Change{Action: "company.issues_indexed", EntityType: "company", EntityID: string(of),
+		Details: core.Object{}.Int("issues", int64(len(list))).Bool("done", next == "").Close()})
 	return nil, nil
 }

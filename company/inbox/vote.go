@@ -47,7 +47,8 @@ var votes = ledger.NewTable[string, Vote]("issue-vote")
 const KindIssueVote = "issue.vote"
 
 var voteKinds = []company.Kind{
-	{Name: KindIssueVote, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Marks, Do: ledger.Typed(castVote)},
+	{Name: KindIssueVote, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Marks,
+		Do: ledger.Typed(castVote)},
 }
 
 // VotesOf returns the votes on an issue.
@@ -99,11 +100,13 @@ func castVote(c *ledger.Context, p CastVote) (any, error) {
 		if len(VotesOf(c.Tx, i)) >= maxVotes {
 			return nil, ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d votes", maxVotes)
 		}
-		v = Vote{ID: core.DerivedID("vote", row), Company: i.Company, Issue: i.ID, TargetType: p.TargetType, Target: p.Target, User: user, CreatedAt: now}
+		v = Vote{ID: core.DerivedID("vote", row), Company: i.Company, Issue: i.ID, TargetType: p.TargetType, Target: p.Target,
+			User: user, CreatedAt: now}
 	}
 	v.Vote, v.Reason, v.AllowSharing, v.UpdatedAt = p.Vote, core.NullText(p.Reason), p.AllowSharing, now
 	votes.Put(c.Tx, i.Company, row, v)
 	c.Record(ledger.Change{Action: "issue.feedback_vote_saved", EntityType: "issue", EntityID: i.ID,
-		Details: core.Object{}.Str("identifier", i.Identifier).Str("targetType", p.TargetType).Str("targetId", p.Target).Str("vote", p.Vote).Close()})
+		Details: core.Object{}.Str("identifier", i.Identifier).Str("targetType", p.TargetType).Str("targetId", p.Target).
+			Str("vote", p.Vote).Close()})
 	return v, nil
 }

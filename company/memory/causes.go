@@ -41,10 +41,12 @@ func whyRecord(b *cause.Bag, p cause.Point) {
 	}
 	alike(b, p)
 	for _, id := range r.Replaces {
-		b.Add(cause.Edge{Kind: cause.EvidenceFor, Why: "gave its place to it", Height: r.Height, At: r.CreatedAt}, cause.Ref{Type: cause.Memory, ID: id})
+		b.Add(cause.Edge{Kind: cause.EvidenceFor, Why: "gave its place to it", Height: r.Height, At: r.CreatedAt},
+			cause.Ref{Type: cause.Memory, ID: id})
 	}
 	for _, id := range r.Links {
-		b.Add(cause.Edge{Kind: cause.EvidenceFor, Why: "is linked", Height: r.Height, At: r.UpdatedAt}, cause.Ref{Type: cause.Memory, ID: id})
+		b.Add(cause.Edge{Kind: cause.EvidenceFor, Why: "is linked", Height: r.Height, At: r.UpdatedAt},
+			cause.Ref{Type: cause.Memory, ID: id})
 	}
 }
 
@@ -52,6 +54,7 @@ func whyRecord(b *cause.Bag, p cause.Point) {
 func outcomeOfIssue(b *cause.Bag, p cause.Point) {
 	id := OutcomeOf(p.ID)
 	if r, ok := Of(b.Tx, b.Company, id); ok {
-		b.Add(cause.Edge{Kind: cause.EvidenceFor, Why: "left it when it ended", At: r.UpdatedAt}, cause.Ref{Type: cause.Memory, ID: id})
+		b.Add(cause.Edge{Kind: cause.EvidenceFor, Why: "left it when it ended", At: r.UpdatedAt},
+			cause.Ref{Type: cause.Memory, ID: id})
 	}
 }

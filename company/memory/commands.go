@@ -57,11 +57,16 @@ const (
 )
 
 var kinds = []company.Kind{
-	{Name: KindAdd, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.Text, Do: ledger.Typed(add)},
-	{Name: KindUpdate, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.Text, Do: ledger.Typed(update)},
-	{Name: KindForget, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.Erase, Do: ledger.Typed(forget)},
-	{Name: KindLink, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(link)},
-	{Name: KindExpire, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(expire)},
+	{Name: KindAdd, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.Text,
+		Do: ledger.Typed(add)},
+	{Name: KindUpdate, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.Text,
+		Do: ledger.Typed(update)},
+	{Name: KindForget, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.Erase,
+		Do: ledger.Typed(forget)},
+	{Name: KindLink, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(link)},
+	{Name: KindExpire, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(expire)},
 }
 
 // Rules are the rules of this room.
@@ -89,7 +94,8 @@ func mayChange(c *ledger.Context, id string) (Record, error) {
 		return r, errNone()
 	}
 	if core.IsAgent(c) && string(r.Agent) != c.Cmd.Actor.ID && r.Author != c.Cmd.Actor.ID {
-		return r, ledger.Refuse(ledger.Forbidden, nil, "Only the board, its author and the agent whose it is can change a memory")
+		return r, ledger.Refuse(ledger.Forbidden, nil,
+			"Only the board, its author and the agent whose it is can change a memory")
 	}
 	return r, nil
 }
@@ -110,8 +116,10 @@ func add(c *ledger.Context, p Save) (any, error) {
 		}
 	}
 	now := core.TimeOf(c.Now)
-	r := Record{ID: p.ID, Company: c.Cmd.Company, Kind: "note", Agent: core.NullText(p.Agent), Issue: core.NullText(p.Issue), Comment: core.NullText(p.Comment),
-		Run: core.NullText(c.Cmd.Run), AuthorType: c.Cmd.Actor.Type, Author: c.Cmd.Actor.ID, Height: c.Height, CreatedAt: now, UpdatedAt: now}
+	r := Record{ID: p.ID, Company: c.Cmd.Company, Kind: "note", Agent: core.NullText(p.Agent),
+		Issue: core.NullText(p.Issue), Comment: core.NullText(p.Comment),
+		Run: core.NullText(c.Cmd.Run), AuthorType: c.Cmd.Actor.Type, Author: c.Cmd.Actor.ID, Height: c.Height, CreatedAt: now,
+		UpdatedAt: now}
 	if err := r.checkOrigin(c.Tx); err != nil {
 		return nil, err
 	}
@@ -136,7 +144,8 @@ func update(c *ledger.Context, p Save) (any, error) {
 		return nil, err
 	}
 	if p.Agent != "" || p.Issue != "" || p.Comment != "" || len(p.Replaces) > 0 {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "agentId, issueId, commentId and replaces: are said when a memory is added, and do not change; add another one")
+		return nil, ledger.Refuse(ledger.Invalid, nil,
+			"agentId, issueId, commentId and replaces: are said when a memory is added, and do not change; add another one")
 	}
 	r, err := was.with(c, p)
 	if err != nil {
@@ -162,7 +171,8 @@ func forget(c *ledger.Context, p Forget) (any, error) {
 		}
 		drop(c, r)
 	}
-	c.Record(ledger.Change{Action: "memory.forgotten", EntityType: "memory", EntityID: p.IDs[0], Details: core.Object{}.Int("count", int64(len(p.IDs))).Close()})
+	c.Record(ledger.Change{Action: "memory.forgotten", EntityType: "memory", EntityID: p.IDs[0],
+		Details: core.Object{}.Int("count", int64(len(p.IDs))).Close()})
 	return nil, nil
 }
 
@@ -179,7 +189,8 @@ func expire(c *ledger.Context, _ Expire) (any, error) {
 	if n == 0 {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "no memory has expired")
 	}
-	c.Record(ledger.Change{Action: "memory.expired", EntityType: "memory", EntityID: first, Details: core.Object{}.Int("count", n).Close()})
+	c.Record(ledger.Change{Action: "memory.expired", EntityType: "memory", EntityID: first,
+		Details: core.Object{}.Int("count", n).Close()})
 	return nil, nil
 }
 
@@ -236,7 +247,8 @@ func (r Record) with(c *ledger.Context, p Save) (Record, error) {
 		}
 		r.Text = *p.Text
 		if len(r.Bodies) >= maxBodies {
-			return r, ledger.Refuse(ledger.Unprocessable, nil, "text: was changed %d times; forget this memory and add another one", maxBodies)
+			return r, ledger.Refuse(ledger.Unprocessable, nil,
+				"text: was changed %d times; forget this memory and add another one", maxBodies)
 		}
 		r.Bodies = append(slices.Clone(r.Bodies), body{c.Index, c.Salt})
 	}
@@ -289,7 +301,8 @@ func (r Record) check() error {
 	}
 	switch {
 	case !words.MatchString(r.Kind):
-		return ledger.Refuse(ledger.Invalid, nil, "kind: a word of at most 32 letters, digits, dashes and underscores in lower case")
+		return ledger.Refuse(ledger.Invalid, nil,
+			"kind: a word of at most 32 letters, digits, dashes and underscores in lower case")
 	case len(r.Tags) > MaxTags:
 		return ledger.Refuse(ledger.Invalid, nil, "tags: at most %d", MaxTags)
 	case r.Importance < 0 || r.Importance > MaxImportance:
@@ -301,11 +314,14 @@ func (r Record) check() error {
 	case (r.Model == "") != (r.Vector == nil):
 		return ledger.Refuse(ledger.Invalid, nil, "model and vector: one needs the other")
 	case len(r.Model) > MaxModel || r.Model == index.Lexical:
-		return ledger.Refuse(ledger.Invalid, nil, "model: at most %d bytes, and not %s, which nodes compute themselves", MaxModel, index.Lexical)
+		return ledger.Refuse(ledger.Invalid, nil, "model: at most %d bytes, and not %s, which nodes compute themselves",
+			MaxModel, index.Lexical)
 	}
 	for _, tag := range r.Tags {
-		if len(tag) > MaxTag || strings.TrimSpace(tag) != tag || !utf8.ValidString(tag) || strings.ContainsFunc(tag, unicode.IsControl) {
-			return ledger.Refuse(ledger.Invalid, nil, "tags: a tag has at most %d bytes, no control characters, and no spaces around it", MaxTag)
+		if len(tag) > MaxTag || strings.TrimSpace(tag) != tag || !utf8.ValidString(tag) || strings.ContainsFunc(tag,
+			unicode.IsControl) {
+			return ledger.Refuse(ledger.Invalid, nil,
+				"tags: a tag has at most %d bytes, no control characters, and no spaces around it", MaxTag)
 		}
 	}
 	if r.Vector != nil {
@@ -319,7 +335,8 @@ func (r Record) check() error {
 // CheckText refuses a text that can not be remembered: field is what it is called.
 func CheckText(field, text string) error {
 	if len(text) > MaxText {
-		return ledger.Refuse(ledger.TooLarge, nil, "%s: %d bytes, at most %d; keep longer texts as documents", field, len(text), MaxText)
+		return ledger.Refuse(ledger.TooLarge, nil, "%s: %d bytes, at most %d; keep longer texts as documents", field,
+			len(text), MaxText)
 	}
 	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 		return ledger.Refuse(ledger.Invalid, nil, "%s: needs at least one letter or digit", field)
@@ -332,7 +349,10 @@ func plain(field, text string) error {
 	if !utf8.ValidString(text) {
 		return ledger.Refuse(ledger.Invalid, nil, "%s: is not UTF-8", field)
 	}
-	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }) {
+	if strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\r' &&
+			r != '\t'
+	}) {
 		return ledger.Refuse(ledger.Invalid, nil, "%s: has a control character", field)
 	}
 	return nil

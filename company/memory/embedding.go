@@ -115,11 +115,14 @@ func configure(c *ledger.Context, p Configure) (any, error) {
 	}
 	switch {
 	case p.Inherit && (of == "" || p.Model != "" || p.Agent != "" || p.Version != "" || p.Question != ""):
-		return nil, ledger.Refuse(ledger.Invalid, nil, "inherit: takes the setting of a company away, and goes with nothing else")
+		return nil, ledger.Refuse(ledger.Invalid, nil,
+			"inherit: takes the setting of a company away, and goes with nothing else")
 	case e.Model != "" && (!modelNames.MatchString(e.Model) || len(e.Name()) > MaxModel || e.Model == index.Lexical):
-		return nil, ledger.Refuse(ledger.Invalid, nil, "model: the name of a model of the gateway, at most 100 characters without spaces and @")
+		return nil, ledger.Refuse(ledger.Invalid, nil,
+			"model: the name of a model of the gateway, at most 100 characters without spaces and @")
 	case e.Model != "" && !versions.MatchString(e.Version):
-		return nil, ledger.Refuse(ledger.Invalid, nil, "version: at most 20 lower case letters, digits, dots, dashes and underscores")
+		return nil, ledger.Refuse(ledger.Invalid, nil,
+			"version: at most 20 lower case letters, digits, dots, dashes and underscores")
 	case e.Question != "" && !modelNames.MatchString(e.Question):
 		return nil, ledger.Refuse(ledger.Invalid, nil, "questionModel: the name of a model of the gateway, as of model")
 	case e.Model == "" && (p.Agent != "" || p.Version != "" || p.Question != ""):
@@ -178,7 +181,8 @@ func embed(c *ledger.Context, p Embed) (any, error) {
 	if n == 0 {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "none of these memories needs such a vector")
 	}
-	c.Record(ledger.Change{Action: "memory.embedded", EntityType: "memory", EntityID: first, Details: core.Object{}.Int("count", n).Null("model", p.Model).Close()})
+	c.Record(ledger.Change{Action: "memory.embedded", EntityType: "memory", EntityID: first,
+		Details: core.Object{}.Int("count", n).Null("model", p.Model).Close()})
 	return nil, nil
 }
 
@@ -216,6 +220,8 @@ func (r Record) withoutVector(tx *ledger.Tx) Record {
 }
 
 var embeddingKinds = []company.Kind{
-	{Name: KindConfigure, From: company.FromBoard, Traits: company.NoWork | company.LeadersOnly, Weight: company.Weights.SetUp, Do: ledger.Typed(configure)},
-	{Name: KindEmbed, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(embed)},
+	{Name: KindConfigure, From: company.FromBoard, Traits: company.NoWork | company.LeadersOnly,
+		Weight: company.Weights.SetUp, Do: ledger.Typed(configure)},
+	{Name: KindEmbed, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(embed)},
 }

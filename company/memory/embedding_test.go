@@ -18,11 +18,14 @@ func TestNodesBringVectors(t *testing.T) {
 	ada := d.Agent("Ada")
 	plain, own := d.ID(), d.ID()
 	d.Must(t, companytest.Board, memory.KindAdd, memory.Save{ID: plain, Text: new("plain")}, nil)
-	d.Must(t, companytest.Board, memory.KindAdd, memory.Save{ID: own, Text: new("own"), Model: "mine", Vector: vector(t, 16)}, nil)
+	d.Must(t, companytest.Board, memory.KindAdd, memory.Save{ID: own, Text: new("own"), Model: "mine",
+		Vector: vector(t, 16)}, nil)
 	bring := func(model, id, text string, v index.Vector) error {
-		return d.ByNode("n1", memory.KindEmbed, memory.Embed{Model: model, Vectors: []memory.Embedded{{ID: id, Text: memory.TextDigest(text), Vector: v}}})
+		return d.ByNode("n1", memory.KindEmbed,
+			memory.Embed{Model: model, Vectors: []memory.Embedded{{ID: id, Text: memory.TextDigest(text), Vector: v}}})
 	}
-	companytest.WantRefusal(t, bring("box/mini@1", plain, "plain", vector(t, 8)), ledger.Conflict, `model: the company's is "" now`)
+	companytest.WantRefusal(t, bring("box/mini@1", plain, "plain", vector(t, 8)), ledger.Conflict,
+		`model: the company's is "" now`)
 	d.Must(t, companytest.Board, memory.KindConfigure, memory.Configure{Model: "box/mini", Agent: ada}, nil)
 	if e := memory.EmbeddingFor(d.Tx, d.Company); e.Name() != "box/mini@1" || string(e.Agent) != ada {
 		t.Errorf("chosen is %+v", e)
@@ -30,7 +33,8 @@ func TestNodesBringVectors(t *testing.T) {
 	none := "none of these memories needs such a vector"
 	companytest.WantRefusal(t, bring("box/mini@1", own, "own", vector(t, 8)), ledger.Conflict, none)
 	companytest.WantRefusal(t, bring("box/mini@1", plain, "another text", vector(t, 8)), ledger.Conflict, none)
-	companytest.WantRefusal(t, bring("box/mini@1", plain, "plain", vector(t, 8)[:7]), ledger.Invalid, "vector: needs 8 to 4096 components")
+	companytest.WantRefusal(t, bring("box/mini@1", plain, "plain", vector(t, 8)[:7]), ledger.Invalid,
+		"vector: needs 8 to 4096 components")
 	if err := bring("box/mini@1", plain, "plain", vector(t, 8)); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +48,9 @@ func TestNodesBringVectors(t *testing.T) {
 	if err := bring("box/mini@2", plain, "plain", vector(t, 32)); err != nil {
 		t.Fatal(err)
 	}
-	if n := memory.CountOf(d.Tx, d.Company); len(n.Models) != 2 || n.Models[0] != (memory.Model{Name: "box/mini@2", Dims: 32, Records: 1}) || n.Bytes != int64(len("plainown")+5+32+5+16) {
+	if n := memory.CountOf(d.Tx, d.Company); len(n.Models) != 2 ||
+		n.Models[0] != (memory.Model{Name: "box/mini@2", Dims: 32, Records: 1}) ||
+		n.Bytes != int64(len("plainown")+5+32+5+16) {
 		t.Errorf("counted %+v", n)
 	}
 	// A new text has no vector; without a model they are taken away; the author's stays.
@@ -73,7 +79,8 @@ func TestTheChoiceOfTheMeshHolds(t *testing.T) {
 	of := d.Company
 	d.Company = ""
 	d.Must(t, companytest.Board, memory.KindConfigure, memory.Configure{Model: "box/mini", Version: "q4"}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, memory.KindConfigure, memory.Configure{Model: "m", Agent: ada}, nil), ledger.Invalid, "agentId: is of one company; a setting of the mesh has none")
+	companytest.WantRefusal(t, d.Do(companytest.Board, memory.KindConfigure, memory.Configure{Model: "m", Agent: ada},
+		nil), ledger.Invalid, "agentId: is of one company; a setting of the mesh has none")
 	d.Company = of
 	if e := memory.EmbeddingFor(d.Tx, of); e.Name() != "box/mini@q4" || string(e.Agent) != ada {
 		t.Errorf("chosen is %+v", e)
@@ -91,7 +98,8 @@ func TestTheChoiceOfTheMeshHolds(t *testing.T) {
 		"agentId: agent":   {Model: "m", Agent: d.ID()},
 		"inherit:":         {Inherit: true, Model: "m"},
 	} {
-		if r := companytest.Refused(t, d.Do(companytest.Board, memory.KindConfigure, p, nil)); !strings.HasPrefix(r.Message, field) {
+		if r := companytest.Refused(t, d.Do(companytest.Board, memory.KindConfigure, p,
+			nil)); !strings.HasPrefix(r.Message, field) {
 			t.Errorf("%s: %s", field, r.Message)
 		}
 	}

@@ -86,7 +86,8 @@ func link(c *ledger.Context, p Link) (any, error) {
 	case p.Through < p.After || p.Through > CountOf(c.Tx, of).Changes:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "through: there is no such change")
 	case len(p.Renewed) > MaxLinked || len(p.Pairs) > MaxPairs || len(p.Renewed)+len(p.Pairs) == 0:
-		return nil, ledger.Refuse(ledger.Invalid, nil, "renewed and pairs: 1 to %d records, at most %d pairs", MaxLinked, MaxPairs)
+		return nil, ledger.Refuse(ledger.Invalid, nil, "renewed and pairs: 1 to %d records, at most %d pairs",
+			MaxLinked, MaxPairs)
 	}
 	for _, id := range p.Renewed {
 		unlike(c.Tx, of, id)
@@ -103,7 +104,8 @@ func link(c *ledger.Context, p Link) (any, error) {
 	now.Through, now.Pairs = p.Through, now.Pairs+n
 	linkings.Put(c.Tx, of, totalKey, now)
 	if first := p.first(c.Tx, of); first != "" {
-		c.Record(ledger.Change{Action: "memory.linked", EntityType: "memory", EntityID: first, Details: core.Object{}.Int("pairs", n).Close()})
+		c.Record(ledger.Change{Action: "memory.linked", EntityType: "memory", EntityID: first,
+			Details: core.Object{}.Int("pairs", n).Close()})
 	}
 	return nil, nil
 }
@@ -138,7 +140,10 @@ func join(c *ledger.Context, p Pair) bool {
 			part(c.Tx, of, weakest.Record, side[0])
 		}
 		row.List = append(row.List, like{side[1], p.Weight, c.Height, core.TimeOf(c.Now)})
-		slices.SortStableFunc(row.List, func(a, b like) int { return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Record, b.Record)) })
+		slices.SortStableFunc(row.List, func(a, b like) int {
+			return cmp.Or(cmp.Compare(b.Weight, a.Weight),
+				cmp.Compare(a.Record, b.Record))
+		})
 		likings.Put(c.Tx, of, side[0], row)
 	}
 	return true
@@ -185,7 +190,8 @@ func unlike(tx *ledger.Tx, company ledger.CompanyID, id string) {
 func alike(b *cause.Bag, p cause.Point) {
 	row, _ := likings.Get(b.Tx, b.Company, p.ID)
 	for _, l := range row.List {
-		if !b.Read() || !b.Add(cause.Edge{Kind: cause.Correlates, Why: "is alike", Height: l.Height, At: l.At, Weight: l.Weight}, cause.Ref{Type: cause.Memory, ID: l.Record}) {
+		if !b.Read() || !b.Add(cause.Edge{Kind: cause.Correlates, Why: "is alike", Height: l.Height, At: l.At,
+			Weight: l.Weight}, cause.Ref{Type: cause.Memory, ID: l.Record}) {
 			return
 		}
 	}
@@ -193,7 +199,8 @@ func alike(b *cause.Bag, p cause.Point) {
 
 // ChangesAfter returns the records that were stored or went after a number of changes, at
 // most limit, and how far that leads. ok is false when that is too long ago to tell.
-func ChangesAfter(tx *ledger.Tx, company ledger.CompanyID, after uint64, limit int) (ids []string, upTo uint64, ok bool) {
+func ChangesAfter(tx *ledger.Tx, company ledger.CompanyID, after uint64, limit int) (ids []string,
+	upTo uint64, ok bool) {
 	now := CountOf(tx, company).Changes
 	if after > now || now-after >= MaxChanges {
 		return nil, now, false

@@ -25,11 +25,15 @@ func TestLinksAreBoundedAndMutual(t *testing.T) {
 		companytest.WantRefusal(t, d.ByNode("n1", memory.KindLink, p), code, says)
 	}
 	pair := func(a, b int, weight int64) memory.Pair { return memory.Pair{A: ids[a], B: ids[b], Weight: weight} }
-	refused(memory.Link{After: 3, Through: 3, Renewed: ids[:1]}, ledger.Conflict, "changes up to 0 were looked at, not up to 3")
+	refused(memory.Link{After: 3, Through: 3, Renewed: ids[:1]}, ledger.Conflict,
+		"changes up to 0 were looked at, not up to 3")
 	refused(memory.Link{Through: 1000, Renewed: ids[:1]}, ledger.Invalid, "through: there is no such change")
-	refused(memory.Link{}, ledger.Invalid, fmt.Sprintf("renewed and pairs: 1 to %d records, at most %d pairs", memory.MaxLinked, memory.MaxPairs))
-	refused(memory.Link{Pairs: []memory.Pair{pair(0, 1, memory.LeastLike-1)}}, ledger.Invalid, fmt.Sprintf("weight: %d to 1000", memory.LeastLike))
-	refused(memory.Link{Pairs: []memory.Pair{pair(0, 1, 1001)}}, ledger.Invalid, fmt.Sprintf("weight: %d to 1000", memory.LeastLike))
+	refused(memory.Link{}, ledger.Invalid, fmt.Sprintf("renewed and pairs: 1 to %d records, at most %d pairs",
+		memory.MaxLinked, memory.MaxPairs))
+	refused(memory.Link{Pairs: []memory.Pair{pair(0, 1, memory.LeastLike-1)}}, ledger.Invalid,
+		fmt.Sprintf("weight: %d to 1000", memory.LeastLike))
+	refused(memory.Link{Pairs: []memory.Pair{pair(0, 1, 1001)}}, ledger.Invalid, fmt.Sprintf("weight: %d to 1000",
+		memory.LeastLike))
 
 	link := func(p memory.Link) {
 		t.Helper()
@@ -40,7 +44,8 @@ func TestLinksAreBoundedAndMutual(t *testing.T) {
 		}
 	}
 	for n := 1; n < len(ids); n++ {
-		link(memory.Link{Pairs: []memory.Pair{pair(0, n, int64(700+n)), {A: ids[n], B: ids[n], Weight: 900}, {A: ids[n], B: companytest.UID(7), Weight: 900}}})
+		link(memory.Link{Pairs: []memory.Pair{pair(0, n, int64(700+n)), {A: ids[n], B: ids[n], Weight: 900},
+			{A: ids[n], B: companytest.UID(7), Weight: 900}}})
 	}
 	if got := memory.Likes(d.Tx, d.Company, ids[0]); got != memory.MaxLikes {
 		t.Errorf("%d likes, want %d", got, memory.MaxLikes)

@@ -42,7 +42,8 @@ func TestWhoseMemoriesAre(t *testing.T) {
 	private := add(asAda, memory.Save{Text: new("mine"), Private: new(true)})
 	shared := add(asAda, memory.Save{Text: new("ours"), Tags: &[]string{"b", "a", "b"}})
 	r, _ := memory.Of(d.Tx, d.Company, private)
-	if r.Agent != core.NullText(ada) || r.Author != ada || r.Run != core.NullText(asAda.Run) || r.Height == 0 || !r.Private || r.Kind != "note" {
+	if r.Agent != core.NullText(ada) || r.Author != ada || r.Run != core.NullText(asAda.Run) || r.Height == 0 ||
+		!r.Private || r.Kind != "note" {
 		t.Errorf("stored %+v", r)
 	}
 	if r, _ := memory.Of(d.Tx, d.Company, shared); !slices.Equal(r.Tags, []string{"a", "b"}) || !r.ReadableBy(bob) {
@@ -51,12 +52,16 @@ func TestWhoseMemoriesAre(t *testing.T) {
 	if r.ReadableBy(bob) || !r.ReadableBy(ada) || !r.ReadableBy("") {
 		t.Error("the wrong ones read it")
 	}
-	for kind, p := range map[string]any{memory.KindUpdate: memory.Save{ID: private, Text: new("x")}, memory.KindForget: memory.Forget{IDs: []string{private}}} {
+	for kind, p := range map[string]any{memory.KindUpdate: memory.Save{ID: private, Text: new("x")},
+		memory.KindForget: memory.Forget{IDs: []string{private}}} {
 		companytest.WantRefusal(t, d.Do(asBob, kind, p, nil), ledger.NotFound, "Memory record not found")
 	}
-	companytest.WantRefusal(t, d.Do(asBob, memory.KindForget, memory.Forget{IDs: []string{shared}}, nil), ledger.Forbidden, "Only the board, its author and the agent whose it is can change a memory")
-	companytest.WantRefusal(t, d.Do(asBob, memory.KindAdd, memory.Save{ID: d.ID(), Text: new("x"), Agent: ada}, nil), ledger.Forbidden, "agentId: an agent adds memories of its own, or of the company")
-	companytest.WantRefusal(t, d.Do(asBob, memory.KindAdd, memory.Save{ID: d.ID(), Text: new("x"), Links: &[]string{private}}, nil), ledger.NotFound, fmt.Sprintf("links: memory %q not found", private))
+	companytest.WantRefusal(t, d.Do(asBob, memory.KindForget, memory.Forget{IDs: []string{shared}}, nil), ledger.Forbidden,
+		"Only the board, its author and the agent whose it is can change a memory")
+	companytest.WantRefusal(t, d.Do(asBob, memory.KindAdd, memory.Save{ID: d.ID(), Text: new("x"), Agent: ada}, nil),
+		ledger.Forbidden, "agentId: an agent adds memories of its own, or of the company")
+	companytest.WantRefusal(t, d.Do(asBob, memory.KindAdd, memory.Save{ID: d.ID(), Text: new("x"),
+		Links: &[]string{private}}, nil), ledger.NotFound, fmt.Sprintf("links: memory %q not found", private))
 	d.Must(t, asAda, memory.KindUpdate, memory.Save{ID: private, Importance: new(int64(5)), Links: &[]string{shared}}, nil)
 	d.Must(t, companytest.Board, memory.KindForget, memory.Forget{IDs: []string{private, shared}}, nil)
 	if n := memory.CountOf(d.Tx, d.Company); n.Records != 0 || n.Bytes != 0 || n.Changes != 5 {
@@ -122,7 +127,8 @@ func TestModelsOfMemories(t *testing.T) {
 	d := companytest.NewDesk(t)
 	add := func(model string, dims int) (string, error) {
 		id := d.ID()
-		return id, d.Do(companytest.Board, memory.KindAdd, memory.Save{ID: id, Text: new("x"), Model: model, Vector: vector(t, dims)}, nil)
+		return id, d.Do(companytest.Board, memory.KindAdd, memory.Save{ID: id, Text: new("x"), Model: model,
+			Vector: vector(t, dims)}, nil)
 	}
 	first, err := add("a", 16)
 	if err != nil {
@@ -156,7 +162,8 @@ func TestMemoriesExpire(t *testing.T) {
 	}
 	kept := d.ID()
 	d.Must(t, companytest.Board, memory.KindAdd, memory.Save{ID: kept, Text: new("x")}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, memory.KindExpire, memory.Expire{}, nil), ledger.Conflict, "no memory has expired")
+	companytest.WantRefusal(t, d.Do(companytest.Board, memory.KindExpire, memory.Expire{}, nil), ledger.Conflict,
+		"no memory has expired")
 	d.Now = d.Now.Add(2 * time.Hour)
 	for _, left := range []int64{6, 1} {
 		d.Must(t, companytest.Board, memory.KindExpire, memory.Expire{}, nil)
@@ -190,7 +197,8 @@ func TestChangesAreKeptForAWhile(t *testing.T) {
 	if _, _, ok := since(2, d.ID()); ok {
 		t.Error("another history is not seen")
 	}
-	if ids, upTo, ok := since(memory.MaxChanges+1, memory.LastChanged(d.Tx, d.Company)); !ok || upTo != memory.MaxChanges+1 || len(ids) != 0 {
+	if ids, upTo, ok := since(memory.MaxChanges+1, memory.LastChanged(d.Tx, d.Company)); !ok ||
+		upTo != memory.MaxChanges+1 || len(ids) != 0 {
 		t.Errorf("%v, %d, %v of nothing", ids, upTo, ok)
 	}
 	if _, _, ok := since(memory.MaxChanges+2, id); ok {
@@ -212,7 +220,8 @@ func TestAClosedIssueLeavesARecord(t *testing.T) {
 	d := companytest.NewDesk(t)
 	i := d.Issue(t, company.CreateIssue{Title: "Fix the roof", Description: "It rains in"})
 	comment := d.ID()
-	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: comment, Issue: i.ID, Body: "New tiles\x07 hold"}, nil)
+	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: comment, Issue: i.ID,
+		Body: "New tiles\x07 hold"}, nil)
 	close := func(status entity.IssueStatus) memory.Record {
 		t.Helper()
 		d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: status}, nil)
@@ -220,11 +229,14 @@ func TestAClosedIssueLeavesARecord(t *testing.T) {
 		return r
 	}
 	r := close(entity.IssueDone)
-	if r.Kind != memory.Outcome || r.Text != i.Identifier+" done: Fix the roof\n\nIt rains in\n\nLast comment: New tiles hold" || string(r.Comment) != comment || string(r.Issue) != i.ID {
+	if r.Kind != memory.Outcome ||
+		r.Text != i.Identifier+" done: Fix the roof\n\nIt rains in\n\nLast comment: New tiles hold" ||
+		string(r.Comment) != comment || string(r.Issue) != i.ID {
 		t.Errorf("left is %+v", r)
 	}
 	d.Must(t, companytest.Board, "comment.delete", company.DeleteComment{ID: comment, Issue: i.ID}, nil)
-	if r, _ := memory.Of(d.Tx, d.Company, r.ID); strings.Contains(r.Text, "tiles") || r.Comment != "" || !strings.Contains(r.Text, "roof") {
+	if r, _ := memory.Of(d.Tx, d.Company, r.ID); strings.Contains(r.Text, "tiles") || r.Comment != "" ||
+		!strings.Contains(r.Text, "roof") {
 		t.Errorf("after the comment was deleted: %+v", r)
 	}
 	close(entity.IssueTodo)
@@ -256,7 +268,8 @@ func TestAClosedIssueTellsWhatFailed(t *testing.T) {
 	}
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone}, nil)
 	r, ok := memory.Of(d.Tx, d.Company, memory.OutcomeOf(i.ID))
-	if !ok || !strings.Contains(r.Text, "\n\nRuns that failed: 2\n- run ") || !strings.Contains(r.Text, " failed: the arm is stuck") || !strings.Contains(r.Text, " timed_out") {
+	if !ok || !strings.Contains(r.Text, "\n\nRuns that failed: 2\n- run ") || !strings.Contains(r.Text,
+		" failed: the arm is stuck") || !strings.Contains(r.Text, " timed_out") {
 		t.Errorf("left is %q", r.Text)
 	}
 }

@@ -55,8 +55,10 @@ func outcomeWithout(tx *ledger.Tx, cm entity.Comment) {
 
 // outcome is the record of a closed issue.
 func outcome(tx *ledger.Tx, i entity.Issue, created core.Time) Record {
-	r := Record{ID: OutcomeOf(i.ID), Company: i.Company, Kind: Outcome, Agent: core.NullText(i.Assignee), Project: core.NullText(i.Project), Issue: core.NullText(i.ID),
-		Run: core.NullText(i.CheckoutRun), Importance: outcomeImportance, AuthorType: "system", Author: "outcome", CreatedAt: created, UpdatedAt: i.UpdatedAt}
+	r := Record{ID: OutcomeOf(i.ID), Company: i.Company, Kind: Outcome, Agent: core.NullText(i.Assignee),
+		Project: core.NullText(i.Project), Issue: core.NullText(i.ID),
+		Run: core.NullText(i.CheckoutRun), Importance: outcomeImportance, AuthorType: "system", Author: "outcome",
+		CreatedAt: created, UpdatedAt: i.UpdatedAt}
 	if created == 0 {
 		r.CreatedAt = i.UpdatedAt
 	}

@@ -68,8 +68,10 @@ func (r Record) Expired(now core.Time) bool { return r.ExpiresAt != 0 && r.Expir
 // Doc is r as an index takes it.
 func (r Record) Doc() (index.Doc, bool) {
 	id, ok := index.ParseID(r.ID)
-	return index.Doc{ID: id, Text: r.Text, Tags: r.Tags, Agent: string(r.Agent), Private: r.Private, Project: string(r.Project), Issue: string(r.Issue), Run: string(r.Run),
-		Kind: r.Kind, CreatedAt: int64(r.CreatedAt), ExpiresAt: int64(r.ExpiresAt), Importance: int(r.Importance), Replaced: r.ReplacedBy != "", Model: string(r.Model), Vector: r.Vector, Given: r.Model != "" && !r.Embedded}, ok
+	return index.Doc{ID: id, Text: r.Text, Tags: r.Tags, Agent: string(r.Agent), Private: r.Private,
+		Project: string(r.Project), Issue: string(r.Issue), Run: string(r.Run),
+		Kind: r.Kind, CreatedAt: int64(r.CreatedAt), ExpiresAt: int64(r.ExpiresAt), Importance: int(r.Importance),
+		Replaced: r.ReplacedBy != "", Model: string(r.Model), Vector: r.Vector, Given: r.Model != "" && !r.Embedded}, ok
 }
 
 // A Count is what the records of a company add up to. Changes counts all changes there
@@ -101,12 +103,13 @@ type change struct {
 //	memory-count/total                            what they add up to
 var (
 	expiry  = ledger.NewIndex[string, string]("memory-expiry")
-	records = core.Owned(ledger.NewTable[string, Record]("memory-record").Beside(ledger.Indexed(expiry, func(r *Record) string {
-		if r.ExpiresAt == 0 {
-			return ""
-		}
-		return ledger.Order(uint64(r.ExpiresAt))
-	})))
+	records = core.Owned(ledger.NewTable[string, Record]("memory-record").
+		Beside(ledger.Indexed(expiry, func(r *Record) string {
+			if r.ExpiresAt == 0 {
+				return ""
+			}
+			return ledger.Order(uint64(r.ExpiresAt))
+		})))
 	changes = ledger.NewTable[string, change]("memory-change")
 	counts  = ledger.NewTable[string, Count]("memory-count")
 )
@@ -169,7 +172,8 @@ func LastChanged(tx *ledger.Tx, company ledger.CompanyID) string {
 // ChangedSince returns the records of the changes after the change with the number after, at
 // most limit, and the number of the last of these changes. last names the record of the
 // change after: ok is false when the state has another one there, or keeps it no more.
-func ChangedSince(tx *ledger.Tx, company ledger.CompanyID, after uint64, last string, limit int) (ids []string, upTo uint64, ok bool) {
+func ChangedSince(tx *ledger.Tx, company ledger.CompanyID, after uint64, last string, limit int) (ids []string,
+	upTo uint64, ok bool) {
 	now := CountOf(tx, company).Changes
 	if after > now || now-after >= MaxChanges {
 		return nil, now, false
@@ -248,7 +252,8 @@ func (n Count) fits(was, next Record) error {
 		size -= was.size()
 	}
 	if count > MaxRecords || size > MaxBytes {
-		return ledger.Refuse(ledger.Unprocessable, nil, "A company remembers at most %d records with %d bytes of texts and vectors; forget some first", MaxRecords, MaxBytes)
+		return ledger.Refuse(ledger.Unprocessable, nil,
+			"A company remembers at most %d records with %d bytes of texts and vectors; forget some first", MaxRecords, MaxBytes)
 	}
 	if next.Model == "" {
 		return nil
@@ -258,7 +263,8 @@ func (n Count) fits(was, next Record) error {
 	case at < 0 && len(n.Models) >= MaxModels:
 		return ledger.Refuse(ledger.Unprocessable, nil, "model: a company has vectors of at most %d models", MaxModels)
 	case at >= 0 && n.Models[at].Dims != int64(next.Vector.Dims()):
-		return ledger.Refuse(ledger.Unprocessable, nil, "vector: has %d components, those of the model %s have %d", next.Vector.Dims(), next.Model, n.Models[at].Dims)
+		return ledger.Refuse(ledger.Unprocessable, nil, "vector: has %d components, those of the model %s have %d",
+			next.Vector.Dims(), next.Model, n.Models[at].Dims)
 	}
 	return nil
 }

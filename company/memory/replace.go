@@ -21,14 +21,19 @@ func replace(c *ledger.Context, by Record, ids []string) ([]string, error) {
 		switch {
 		case !ok || core.IsAgent(c) && !was.ReadableBy(c.Cmd.Actor.ID):
 			return nil, ledger.Refuse(ledger.NotFound, nil, "replaces: memory %.36q not found", id)
-		case core.IsAgent(c) && string(was.Agent) != c.Cmd.Actor.ID && was.Author != c.Cmd.Actor.ID && (was.Issue == "" || was.Issue != by.Issue):
-			return nil, ledger.Refuse(ledger.Forbidden, nil, "replaces: memory %.36q is of others; an agent adds one in its place that has the same issueId", id)
+		case core.IsAgent(c) && string(was.Agent) != c.Cmd.Actor.ID && was.Author != c.Cmd.Actor.ID &&
+			(was.Issue == "" || was.Issue != by.Issue):
+			return nil, ledger.Refuse(ledger.Forbidden, nil,
+				"replaces: memory %.36q is of others; an agent adds one in its place that has the same issueId", id)
 		case was.ReplacedBy != "":
-			return nil, ledger.Refuse(ledger.Conflict, nil, "replaces: memory %.36q has given its place to %s; name that one", id, was.ReplacedBy)
+			return nil, ledger.Refuse(ledger.Conflict, nil, "replaces: memory %.36q has given its place to %s; name that one",
+				id, was.ReplacedBy)
 		case by.Private && (!was.Private || was.Agent != by.Agent):
-			return nil, ledger.Refuse(ledger.Invalid, nil, "replaces: memory %.36q is read by others, who do not read a private one in its place", id)
+			return nil, ledger.Refuse(ledger.Invalid, nil,
+				"replaces: memory %.36q is read by others, who do not read a private one in its place", id)
 		case !by.Private && was.Private:
-			return nil, ledger.Refuse(ledger.Invalid, nil, "replaces: memory %.36q is private; add a private one in its place", id)
+			return nil, ledger.Refuse(ledger.Invalid, nil,
+				"replaces: memory %.36q is private; add a private one in its place", id)
 		}
 		next := was
 		next.ReplacedBy, next.UpdatedAt = core.NullText(by.ID), by.CreatedAt

@@ -76,7 +76,8 @@ func allow(c *ledger.Context, i entity.Issue, limit *core.Money) (entity.Issue, 
 			"The work is paid from the allowance of another issue already; leave out what it may cost")
 	}
 	if *limit <= 0 || *limit > MaxAllowance {
-		return i, ledger.Refuse(ledger.Invalid, nil, "An allowance must be above 0 and at most %d USD", MaxAllowance.Cents()/100)
+		return i, ledger.Refuse(ledger.Invalid, nil, "An allowance must be above 0 and at most %d USD",
+			MaxAllowance.Cents()/100)
 	}
 	i.Allowance = i.ID
 	Allowances.Put(c.Tx, i.Company, i.ID, Allowance{Issue: i.ID, Limit: *limit})
@@ -101,8 +102,10 @@ func (e CostEvent) allowanceOfCost(tx *ledger.Tx) string {
 
 // refuse returns the refusal of a call that does not fit into the rest of an allowance.
 func (a Allowance) refuse(least core.Money) error {
-	return errBudget("budget_exceeded", core.Object{}.Str("scopeType", "issue").Str("scopeId", a.Issue).Str("windowKind", "lifetime").
-		Int("amountLimit", a.Limit.Cents()).Int("amountObserved", a.Spent.Cents()).Int("amountHeld", a.Held.Cents()).Int("amountAsked", least.Cents()).Close(),
+	return errBudget("budget_exceeded", core.Object{}.Str("scopeType", "issue").Str("scopeId", a.Issue).Str("windowKind",
+		"lifetime").
+		Int("amountLimit", a.Limit.Cents()).Int("amountObserved", a.Spent.Cents()).Int("amountHeld", a.Held.Cents()).
+		Int("amountAsked", least.Cents()).Close(),
 		"What the work on this issue may cost does not allow this call.")
 }
 

@@ -19,7 +19,8 @@ func TestAnAllowanceIsNotExceeded(t *testing.T) {
 	ada, bob := d.Agent("Ada"), d.Agent("Bob")
 	session := d.Open("n1")
 	for _, bad := range []core.Money{0, -1, money.MaxAllowance + 1} {
-		companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Bad", Allowance: new(bad)}, nil), ledger.Invalid, "An allowance must be above 0 and at most 10000000 USD")
+		companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Bad",
+			Allowance: new(bad)}, nil), ledger.Invalid, "An allowance must be above 0 and at most 10000000 USD")
 	}
 	i := d.Issue(t, company.CreateIssue{Title: "One", Assignee: ada, Allowance: new(core.Cents(100))})
 	running := func(agent, issue string) string {
@@ -31,7 +32,8 @@ func TestAnAllowanceIsNotExceeded(t *testing.T) {
 	}
 	run := running(ada, i.ID)
 	reserve := func(agent, run string, want, least, slice core.Money) (r money.Reservation, err error) {
-		err = d.OfNode("n1", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: agent, Run: run, Want: want, Least: least, Slice: slice, Until: core.TimeOf(d.Now) + 60_000}, &r)
+		err = d.OfNode("n1", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: agent, Run: run, Want: want,
+			Least: least, Slice: slice, Until: core.TimeOf(d.Now) + 60_000}, &r)
 		return r, err
 	}
 	left := func(held, spent core.Money) {
@@ -57,10 +59,14 @@ func TestAnAllowanceIsNotExceeded(t *testing.T) {
 			t.Errorf("%s is paid from %q", made.Title, made.Allowance)
 		}
 	}
-	companytest.WantRefusal(t, d.Do(who, "issue.create", company.CreateIssue{ID: d.ID(), Title: "More", Allowance: new(core.Cents(1000))}, nil), ledger.Unprocessable, "The work is paid from the allowance of another issue already; leave out what it may cost")
+	companytest.WantRefusal(t, d.Do(who, "issue.create", company.CreateIssue{ID: d.ID(), Title: "More",
+		Allowance: new(core.Cents(1000))}, nil), ledger.Unprocessable,
+		"The work is paid from the allowance of another issue already; leave out what it may cost")
 	other := running(bob, below.Issue.ID)
 	_, err = reserve(bob, other, core.Cents(61), 0, 0)
-	if r := companytest.WantRefusal(t, err, ledger.Conflict, "What the work on this issue may cost does not allow this call."); r.ErrCode != "budget_exceeded" || companytest.Detail(t, r)["scopeType"] != "issue" || companytest.Detail(t, r)["scopeId"] != i.ID {
+	if r := companytest.WantRefusal(t, err, ledger.Conflict,
+		"What the work on this issue may cost does not allow this call."); r.ErrCode != "budget_exceeded" ||
+		companytest.Detail(t, r)["scopeType"] != "issue" || companytest.Detail(t, r)["scopeId"] != i.ID {
 		t.Errorf("refused as %s %s", r.ErrCode, r.Detail)
 	}
 	part, err := reserve(bob, other, core.Cents(80), core.Cents(10), 0)
@@ -74,7 +80,8 @@ func TestAnAllowanceIsNotExceeded(t *testing.T) {
 
 	settle := func(r money.Reservation, cost core.Money) {
 		t.Helper()
-		if err := d.OfNode("n1", session, "budget.settle", money.Settle{Reservation: r.ID, Calls: []money.Metered{d.Call(cost)}, Close: true}, nil); err != nil {
+		if err := d.OfNode("n1", session, "budget.settle", money.Settle{Reservation: r.ID,
+			Calls: []money.Metered{d.Call(cost)}, Close: true}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,7 +98,8 @@ func TestAnAllowanceIsNotExceeded(t *testing.T) {
 	d.Shut(session)
 	d.Must(t, companytest.Board, "budget.writeoff", money.WriteOff{Reservation: lost.ID}, nil)
 	left(0, core.Cents(60))
-	report := money.CostEvent{ID: d.ID(), Agent: ada, Run: core.NullText(run), Provider: "p", Model: "m", Cost: core.Cents(70), OccurredAt: core.TimeOf(d.Now)}
+	report := money.CostEvent{ID: d.ID(), Agent: ada, Run: core.NullText(run), Provider: "p", Model: "m",
+		Cost: core.Cents(70), OccurredAt: core.TimeOf(d.Now)}
 	d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: report}, nil)
 	left(0, core.Cents(130))
 
@@ -103,7 +111,8 @@ func TestAnAllowanceIsNotExceeded(t *testing.T) {
 	if err := d.ByNode("n1", "run.start", company.Start{Run: next}); err != nil {
 		t.Fatal(err)
 	}
-	if r, _ = entity.RunTable.Get(d.Tx, d.Company, next); r.Status != entity.RunCancelled || r.ErrorCode != "budget_refused" {
+	if r, _ = entity.RunTable.Get(d.Tx, d.Company, next); r.Status != entity.RunCancelled ||
+		r.ErrorCode != "budget_refused" {
 		t.Errorf("a run is %s %s %s", r.Status, r.ErrorCode, r.Error)
 	}
 }

@@ -37,7 +37,8 @@ const (
 )
 
 // ApprovalStatuses lists all statuses, in the order of an approval's life.
-var ApprovalStatuses = []ApprovalStatus{ApprovalPending, ApprovalRevision, ApprovalApproved, ApprovalRejected, ApprovalCancelled}
+var ApprovalStatuses = []ApprovalStatus{ApprovalPending, ApprovalRevision, ApprovalApproved, ApprovalRejected,
+	ApprovalCancelled}
 
 // Open reports whether an approval with this status can still be decided.
 func (s ApprovalStatus) Open() bool { return s == ApprovalPending || s == ApprovalRevision }
@@ -119,7 +120,11 @@ type approvalDraft struct {
 // finds the approval of a pending agent. Comments are keyed by
 // "<approval>.<order of height>.<comment>".
 var (
-	Approvals        = ledger.NewTable[string, Approval]("approval").Beside(ledger.IndexedAs(approvalsByState, func(a *Approval, _ string) (value, entry string) { return a.State(), a.Ref() }))
+	Approvals = ledger.NewTable[string, Approval]("approval").
+			Beside(ledger.IndexedAs(approvalsByState, func(a *Approval, _ string) (value,
+			entry string) {
+			return a.State(), a.Ref()
+		}))
 	approvalDrafts   = ledger.NewTable[string, approvalDraft]("approval-draft")
 	approvalComments = ledger.NewTable[string, ApprovalComment]("approval-comment")
 	approvalsByState = ledger.NewIndex[string, string]("approval-status-type")
@@ -290,7 +295,8 @@ func linkApproval(c *ledger.Context, a Approval, issue string) error {
 		ofApproval++
 	}
 	if max(ofIssue, ofApproval) >= MaxApprovalLinks {
-		return ledger.Refuse(ledger.Unprocessable, nil, "An issue has at most %d approvals, and an approval as many issues", MaxApprovalLinks)
+		return ledger.Refuse(ledger.Unprocessable, nil, "An issue has at most %d approvals, and an approval as many issues",
+			MaxApprovalLinks)
 	}
 	approvalsByIssue.Add(c.Tx, a.Company, issue, a.Ref())
 	IssuesByApproval.Add(c.Tx, a.Company, a.ID, issue)

@@ -74,15 +74,24 @@ const (
 )
 
 var approvalKinds = []company.Kind{
-	{Name: KindApprovalCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.EndsKeys, Weight: company.Weights.Talk, Do: ledger.Typed(createApproval)},
-	{Name: KindApprovalApprove, From: company.FromBoard, Traits: company.Importable | company.EndsKeys, Weight: company.Weights.Answering, Do: ledger.Typed(approveApproval)},
-	{Name: KindApprovalReject, From: company.FromBoard, Traits: company.EndsKeys, Weight: company.Weights.Answering, Do: ledger.Typed(rejectApproval)},
-	{Name: KindApprovalRevise, From: company.FromBoard, Traits: company.EndsKeys, Weight: company.Weights.Answering, Do: ledger.Typed(reviseApproval)},
-	{Name: KindApprovalCancel, From: company.FromBoard, Traits: company.EndsKeys, Weight: company.Weights.Answering, Do: ledger.Typed(cancelApproval)},
-	{Name: KindApprovalResubmit, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys, Weight: company.Weights.Talk, Do: ledger.Typed(resubmitApproval)},
-	{Name: KindApprovalComment, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys, Weight: company.Weights.Talk, Do: ledger.Typed(commentApproval)},
-	{Name: KindApprovalLink, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys, Weight: company.Weights.Talk, Do: ledger.Typed(linkApprovalCommand)},
-	{Name: KindApprovalUnlink, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys, Weight: company.Weights.Talk, Do: ledger.Typed(unlinkApprovalCommand)},
+	{Name: KindApprovalCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.EndsKeys,
+		Weight: company.Weights.Talk, Do: ledger.Typed(createApproval)},
+	{Name: KindApprovalApprove, From: company.FromBoard, Traits: company.Importable | company.EndsKeys,
+		Weight: company.Weights.Answering, Do: ledger.Typed(approveApproval)},
+	{Name: KindApprovalReject, From: company.FromBoard, Traits: company.EndsKeys, Weight: company.Weights.Answering,
+		Do: ledger.Typed(rejectApproval)},
+	{Name: KindApprovalRevise, From: company.FromBoard, Traits: company.EndsKeys, Weight: company.Weights.Answering,
+		Do: ledger.Typed(reviseApproval)},
+	{Name: KindApprovalCancel, From: company.FromBoard, Traits: company.EndsKeys, Weight: company.Weights.Answering,
+		Do: ledger.Typed(cancelApproval)},
+	{Name: KindApprovalResubmit, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys,
+		Weight: company.Weights.Talk, Do: ledger.Typed(resubmitApproval)},
+	{Name: KindApprovalComment, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys,
+		Weight: company.Weights.Talk, Do: ledger.Typed(commentApproval)},
+	{Name: KindApprovalLink, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys,
+		Weight: company.Weights.Talk, Do: ledger.Typed(linkApprovalCommand)},
+	{Name: KindApprovalUnlink, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys,
+		Weight: company.Weights.Talk, Do: ledger.Typed(unlinkApprovalCommand)},
 }
 
 func createApproval(c *ledger.Context, p CreateApproval) (any, error) {
@@ -213,7 +222,8 @@ func (a Approval) decided(c *ledger.Context, to ApprovalStatus, note string) (Ap
 	if len(note) > MaxDecisionNote {
 		return a, ledger.Refuse(ledger.TooLarge, nil, "The note is longer than %d bytes", MaxDecisionNote)
 	}
-	a.Status, a.DecisionNote, a.DecidedAt, a.UpdatedAt, a.Refused = to, core.NullText(note), core.TimeOf(c.Now), core.TimeOf(c.Now), nil
+	a.Status, a.DecisionNote, a.DecidedAt, a.UpdatedAt, a.Refused = to, core.NullText(note), core.TimeOf(c.Now),
+		core.TimeOf(c.Now), nil
 	a.DecidedByUser = ""
 	if core.IsBoard(c) {
 		a.DecidedByUser = core.NullText(c.Cmd.Actor.ID)
@@ -223,7 +233,8 @@ func (a Approval) decided(c *ledger.Context, to ApprovalStatus, note string) (Ap
 
 // illegal returns the contract's 422 for a transition that an approval can not make.
 func (a Approval) illegal(to ApprovalStatus, text string) error {
-	return ledger.Refuse(ledger.Unprocessable, core.StepDetail("approvalId", a.ID, a.Status, to, a.Status.Next()), "%s", text)
+	return ledger.Refuse(ledger.Unprocessable, core.StepDetail("approvalId", a.ID, a.Status, to,
+		a.Status.Next()), "%s", text)
 }
 
 // mustBeOpen refuses to decide an approval twice.
@@ -281,8 +292,9 @@ func approveApproval(c *ledger.Context, p DecideApproval) (any, error) {
 		return refused(c, a, err)
 	}
 	links := linkedIssues(c.Tx, next)
-	c.Record(ledger.Change{Action: "approval.approved", EntityType: "approval", EntityID: next.ID, Details: core.Object{}.Str("type", string(next.Type)).
-		List("linkedIssueIds", links).Null("requestedByAgentId", string(next.RequestedByAgent)).Close()})
+	c.Record(ledger.Change{Action: "approval.approved", EntityType: "approval", EntityID: next.ID,
+		Details: core.Object{}.Str("type", string(next.Type)).
+			List("linkedIssueIds", links).Null("requestedByAgentId", string(next.RequestedByAgent)).Close()})
 	return Decision{Approval: next}, wakeRequester(c, next, links)
 }
 
@@ -292,7 +304,8 @@ func refused(c *ledger.Context, a Approval, err error) (any, error) {
 	if !ok {
 		return nil, err
 	}
-	a.Refused = &Refused{Error: core.Snippet(refusal.Message, 1_000), Code: core.NullText(refusal.ErrCode), At: core.TimeOf(c.Now), By: core.NullText(c.Cmd.Actor.ID)}
+	a.Refused = &Refused{Error: core.Snippet(refusal.Message, 1_000), Code: core.NullText(refusal.ErrCode),
+		At: core.TimeOf(c.Now), By: core.NullText(c.Cmd.Actor.ID)}
 	a.UpdatedAt = core.TimeOf(c.Now)
 	putApproval(c.Tx, a, a)
 	c.Record(ledger.Change{Action: "approval.refused", EntityType: "approval", EntityID: a.ID,
@@ -333,10 +346,12 @@ func dropApproval(c *ledger.Context, p DecideApproval, to ApprovalStatus) (any, 
 		return nil, err
 	}
 	putApproval(c.Tx, a, next)
-	c.Record(ledger.Change{Action: "approval." + string(to), EntityType: "approval", EntityID: a.ID, Details: core.Object{}.Str("type", string(a.Type)).Close()})
+	c.Record(ledger.Change{Action: "approval." + string(to), EntityType: "approval", EntityID: a.ID,
+		Details: core.Object{}.Str("type", string(a.Type)).Close()})
 	switch {
 	case a.Type == ApprovalHire && a.Agent != "":
-		if agent, ok := entity.AgentTable.Get(c.Tx, a.Company, string(a.Agent)); ok && agent.Status == entity.AgentPendingApproval {
+		if agent, ok := entity.AgentTable.Get(c.Tx, a.Company, string(a.Agent)); ok &&
+			agent.Status == entity.AgentPendingApproval {
 			company.EndAgent(c, agent, "Cancelled: the hire was "+string(to))
 		}
 	case a.Incident != "":
@@ -362,7 +377,8 @@ func reviseApproval(c *ledger.Context, p DecideApproval) (any, error) {
 		return nil, err
 	}
 	putApproval(c.Tx, a, next)
-	c.Record(ledger.Change{Action: "approval.revision_requested", EntityType: "approval", EntityID: a.ID, Details: core.Object{}.Str("type", string(a.Type)).Close()})
+	c.Record(ledger.Change{Action: "approval.revision_requested", EntityType: "approval", EntityID: a.ID,
+		Details: core.Object{}.Str("type", string(a.Type)).Close()})
 	return Decision{Approval: next}, wakeRequester(c, next, linkedIssues(c.Tx, next))
 }
 
@@ -383,7 +399,8 @@ func resubmitApproval(c *ledger.Context, p ResubmitApproval) (any, error) {
 		return nil, err
 	}
 	next := a
-	next.Status, next.DecisionNote, next.DecidedByUser, next.DecidedAt, next.UpdatedAt, next.Refused = ApprovalPending, "", "", 0, core.TimeOf(c.Now), nil
+	next.Status, next.DecisionNote, next.DecidedByUser, next.DecidedAt, next.UpdatedAt, next.Refused = ApprovalPending, "",
+		"", 0, core.TimeOf(c.Now), nil
 	if payload != nil {
 		payload = conceal.KeepHidden(payload, a.draft(c.Tx))
 		if err := checkPayload(c, a, payload); err != nil {
@@ -397,7 +414,8 @@ func resubmitApproval(c *ledger.Context, p ResubmitApproval) (any, error) {
 		next = next.showing(c.Tx, payload)
 	}
 	putApproval(c.Tx, a, next)
-	c.Record(ledger.Change{Action: "approval.resubmitted", EntityType: "approval", EntityID: a.ID, Details: core.Object{}.Str("type", string(a.Type)).Close()})
+	c.Record(ledger.Change{Action: "approval.resubmitted", EntityType: "approval", EntityID: a.ID,
+		Details: core.Object{}.Str("type", string(a.Type)).Close()})
 	return Decision{Approval: next}, nil
 }
 
@@ -414,7 +432,8 @@ func commentApproval(c *ledger.Context, p CommentApproval) (any, error) {
 	case a.Comments >= MaxApprovalComments:
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An approval can have at most %d comments", MaxApprovalComments)
 	}
-	cm := ApprovalComment{ID: p.ID, Company: a.Company, Approval: a.ID, Body: p.Body, CreatedAt: core.TimeOf(c.Now), UpdatedAt: core.TimeOf(c.Now)}
+	cm := ApprovalComment{ID: p.ID, Company: a.Company, Approval: a.ID, Body: p.Body, CreatedAt: core.TimeOf(c.Now),
+		UpdatedAt: core.TimeOf(c.Now)}
 	if core.IsAgent(c) {
 		cm.AuthorAgent = core.NullText(c.Cmd.Actor.ID)
 	} else {
@@ -423,7 +442,8 @@ func commentApproval(c *ledger.Context, p CommentApproval) (any, error) {
 	approvalComments.Put(c.Tx, a.Company, a.ID+"."+ledger.Order(c.Height)+"."+cm.ID, cm)
 	a.Comments++
 	Approvals.Put(c.Tx, a.Company, a.ID, a)
-	c.Record(ledger.Change{Action: "approval.comment_added", EntityType: "approval", EntityID: a.ID, Details: core.Object{}.Str("commentId", cm.ID).Close()})
+	c.Record(ledger.Change{Action: "approval.comment_added", EntityType: "approval", EntityID: a.ID,
+		Details: core.Object{}.Str("commentId", cm.ID).Close()})
 	return cm, nil
 }
 
@@ -435,7 +455,8 @@ func linkApprovalCommand(c *ledger.Context, p LinkApproval) (any, error) {
 	if err := linkApproval(c, a, p.Issue); err != nil {
 		return nil, err
 	}
-	c.Record(ledger.Change{Action: "issue.approval_linked", EntityType: "issue", EntityID: p.Issue, Details: core.Object{}.Str("approvalId", a.ID).Close()})
+	c.Record(ledger.Change{Action: "issue.approval_linked", EntityType: "issue", EntityID: p.Issue,
+		Details: core.Object{}.Str("approvalId", a.ID).Close()})
 	return a, nil
 }
 
@@ -448,7 +469,8 @@ func unlinkApprovalCommand(c *ledger.Context, p LinkApproval) (any, error) {
 		return nil, company.ErrNoIssue()
 	}
 	unlinkApproval(c.Tx, a, p.Issue)
-	c.Record(ledger.Change{Action: "issue.approval_unlinked", EntityType: "issue", EntityID: p.Issue, Details: core.Object{}.Str("approvalId", a.ID).Close()})
+	c.Record(ledger.Change{Action: "issue.approval_unlinked", EntityType: "issue", EntityID: p.Issue,
+		Details: core.Object{}.Str("approvalId", a.ID).Close()})
 	return a, nil
 }
 
@@ -468,15 +490,19 @@ func wakeRequester(c *ledger.Context, a Approval, links []string) error {
 	}
 	reason, at := "approval_"+string(a.Status), ledger.Order(c.Height)
 	fresh := true
-	res, err := company.WakeAgent(c, agent, entity.Wake{Agent: agent.ID, Source: entity.WakeAutomation, TriggerDetail: "system", Reason: reason, Issue: first, LinkedIssues: links, Fresh: &fresh,
-		Approval: a.ID, ApprovalStatus: string(a.Status), Wakeup: core.DerivedID("approval-wake", a.ID, at), Run: core.DerivedID("approval-run", a.ID, at),
-		Payload: core.Object{}.Str("approvalId", a.ID).Str("approvalStatus", string(a.Status)).Null("issueId", first).List("issueIds", links).Close()})
+	res, err := company.WakeAgent(c, agent, entity.Wake{Agent: agent.ID, Source: entity.WakeAutomation,
+		TriggerDetail: "system", Reason: reason, Issue: first, LinkedIssues: links, Fresh: &fresh,
+		Approval: a.ID, ApprovalStatus: string(a.Status), Wakeup: core.DerivedID("approval-wake", a.ID, at),
+		Run: core.DerivedID("approval-run", a.ID, at),
+		Payload: core.Object{}.Str("approvalId", a.ID).Str("approvalStatus", string(a.Status)).Null("issueId", first).
+			List("issueIds", links).Close()})
 	if err != nil {
 		return err
 	}
 	if res.Run != nil {
 		c.Record(ledger.Change{Action: "approval.requester_wakeup_queued", EntityType: "approval", EntityID: a.ID,
-			Details: core.Object{}.Str("wakeRunId", res.Run.ID).Str("requesterAgentId", agent.ID).List("linkedIssueIds", links).Close()})
+			Details: core.Object{}.Str("wakeRunId", res.Run.ID).Str("requesterAgentId", agent.ID).List("linkedIssueIds",
+				links).Close()})
 	}
 	return nil
 }
@@ -502,7 +528,8 @@ func (questions) Lapse(c *ledger.Context, id, note string) {
 		return
 	}
 	putApproval(c.Tx, a, next)
-	company.RecordLive(c, ledger.Change{Action: "approval.rejected", EntityType: "approval", EntityID: id, Details: core.Object{}.Str("type", string(a.Type)).Close()})
+	company.RecordLive(c, ledger.Change{Action: "approval.rejected", EntityType: "approval", EntityID: id,
+		Details: core.Object{}.Str("type", string(a.Type)).Close()})
 }
 
 // settleApproval closes an open approval whose question was decided elsewhere. It does
@@ -514,7 +541,8 @@ func settleApproval(c *ledger.Context, id string, to ApprovalStatus) {
 	}
 	next, _ := a.decided(c, to, "")
 	putApproval(c.Tx, a, next)
-	company.RecordLive(c, ledger.Change{Action: "approval." + string(to), EntityType: "approval", EntityID: id, Details: core.Object{}.Str("type", string(a.Type)).Close()})
+	company.RecordLive(c, ledger.Change{Action: "approval." + string(to), EntityType: "approval", EntityID: id,
+		Details: core.Object{}.Str("type", string(a.Type)).Close()})
 }
 
 // Sealed seals the values that the API hides. Those of an approved hire open for its agent.

@@ -34,7 +34,8 @@ const (
 )
 
 // WindowKinds lists the windows that a policy can have.
-var WindowKinds = []WindowKind{WindowMonth, WindowLifetime, WindowDay, WindowWeek, WindowRolling24h, WindowRolling7d, WindowRolling30d}
+var WindowKinds = []WindowKind{WindowMonth, WindowLifetime, WindowDay, WindowWeek, WindowRolling24h, WindowRolling7d,
+	WindowRolling30d}
 
 // Rolls returns the unit of a rolling window and the number of whole units before the current
 // one; 0 for other windows.
@@ -182,7 +183,11 @@ func (b ScopeBudget) rollSlots(now core.Time, m core.Money) ScopeBudget {
 // its first policy of the kind.
 func (b ScopeBudget) seed(w WindowKind, now core.Time) ScopeBudget {
 	unit, n := w.Rolls()
-	if n == 0 || slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool { u, m := p.Window.Rolls(); return u == unit && m >= n }) {
+	if n == 0 || slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool {
+		u,
+			m := p.Window.Rolls()
+		return u == unit && m >= n
+	}) {
 		return b
 	}
 	if unit == msPerHour {
@@ -343,7 +348,8 @@ type BudgetIncident struct {
 }
 
 var (
-	Incidents     = ledger.NewTable[string, BudgetIncident]("budget-incident").Beside(ledger.Indexed(incidentsOpen, func(in *BudgetIncident) string { return in.Status }))
+	Incidents = ledger.NewTable[string, BudgetIncident]("budget-incident").
+			Beside(ledger.Indexed(incidentsOpen, func(in *BudgetIncident) string { return in.Status }))
 	incidentsOpen = ledger.NewIndex[string, string]("budget-incident-status")
 )
 
@@ -469,14 +475,18 @@ func openIncident(c *ledger.Context, b ScopeBudget, p BudgetPolicy, threshold st
 	if unit, n := p.Window.Rolls(); n > 0 {
 		w.To += unit * n // by then everything counted now has left the window
 	}
-	in := BudgetIncident{ID: core.DerivedID("budget-incident", p.ID, threshold, ledger.Order(c.Height)), Policy: p.ID, Type: b.Type, Scope: b.ID,
-		Window: p.Window, Start: w.From, End: w.To, Threshold: threshold, Limit: p.Amount, Observed: spent, Status: "open", CreatedAt: now, UpdatedAt: now}
+	in := BudgetIncident{ID: core.DerivedID("budget-incident", p.ID, threshold, ledger.Order(c.Height)), Policy: p.ID,
+		Type: b.Type, Scope: b.ID,
+		Window: p.Window, Start: w.From, End: w.To, Threshold: threshold, Limit: p.Amount, Observed: spent, Status: "open",
+		CreatedAt: now, UpdatedAt: now}
 	if threshold == "hard" {
 		in.Approval = askForOverride(c, b, p, in)
 	}
 	Incidents.Put(c.Tx, c.Cmd.Company, in.ID, in)
-	c.Record(ledger.Change{Action: "budget." + threshold + "_threshold_crossed", EntityType: "budget_incident", EntityID: in.ID,
-		Details: core.Object{}.Str("scopeId", in.Scope).Str("scopeType", string(in.Type)).Int("amountLimit", in.Limit.Cents()).Int("amountObserved", in.Observed.Cents()).Close()})
+	c.Record(ledger.Change{Action: "budget." + threshold + "_threshold_crossed", EntityType: "budget_incident",
+		EntityID: in.ID,
+		Details: core.Object{}.Str("scopeId", in.Scope).Str("scopeType", string(in.Type)).Int("amountLimit",
+			in.Limit.Cents()).Int("amountObserved", in.Observed.Cents()).Close()})
 	return in.ID
 }
 
@@ -505,7 +515,8 @@ func closeIncident(c *ledger.Context, id, status string) {
 
 // refuseBudget returns the 409 for work in a scope that reached its hard stop.
 func refuseBudget(b ScopeBudget, p BudgetPolicy) error {
-	name := map[entity.ScopeType]string{entity.ScopeAgent: "Agent", entity.ScopeCompany: "Company", entity.ScopeProject: "Project"}[b.Type]
+	name := map[entity.ScopeType]string{entity.ScopeAgent: "Agent", entity.ScopeCompany: "Company",
+		entity.ScopeProject: "Project"}[b.Type]
 	detail := core.Object{}.Str("scopeType", string(b.Type)).Str("scopeId", b.ID).Str("windowKind", string(p.Window)).
 		Int("amountLimit", p.Amount.Cents()).Int("amountObserved", b.Spent(p.Window).Cents()).Close()
 	return ledger.Refuse(ledger.Conflict, detail, "%s is paused because its budget hard-stop was reached.", name)
@@ -533,7 +544,8 @@ func CompanyBudget(tx *ledger.Tx, of ledger.CompanyID, now core.Time) (limit, sp
 	return monthly(tx, of, entity.ScopeCompany, string(of), now)
 }
 
-func monthly(tx *ledger.Tx, company ledger.CompanyID, t entity.ScopeType, id string, now core.Time) (limit, spent core.Money) {
+func monthly(tx *ledger.Tx, company ledger.CompanyID, t entity.ScopeType, id string, now core.Time) (limit,
+	spent core.Money) {
 	b := BudgetOf(tx, company, t, id, now)
 	if p, ok := b.Policy(WindowMonth); ok && p.Active {
 		limit = p.Amount
@@ -553,9 +565,13 @@ type fatPolicy struct {
 
 // Rules are what money adds to the kernel.
 var Rules = company.Rules{
-	Kinds:  slices.Concat(costKinds, budgetKinds, reservationKinds, financeKinds, runCostKinds, approvalKinds, hireKinds, modelKinds),
+	Kinds: slices.Concat(costKinds, budgetKinds, reservationKinds, financeKinds, runCostKinds, approvalKinds, hireKinds,
+		modelKinds),
 	Causes: causes,
-	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){"approval": func(tx *ledger.Tx, id string, _ []byte) { tx.Delete(ApprovalCompanyKey(id)) }},
+	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){"approval": func(tx *ledger.Tx, id string,
+		_ []byte) {
+		tx.Delete(ApprovalCompanyKey(id))
+	}},
 	CompanyStored: func(c *ledger.Context, was, row entity.Company, p entity.SaveCompany) error {
 		if p.Budget == nil || was.ID == "" && *p.Budget <= 0 {
 			return nil
@@ -589,7 +605,8 @@ var Rules = company.Rules{
 	Sealed: func(tx *ledger.Tx, company ledger.CompanyID) (out []conceal.SealedConfig) {
 		for _, p := range ModelProvidersOf(tx, company) {
 			if p.Sealed != "" {
-				out = append(out, conceal.SealedConfig{Type: "model_provider", ID: p.ID, Owner: p.ID, Values: []conceal.SealedValue{{Path: ModelKeyPath, Sealed: p.Sealed}}})
+				out = append(out, conceal.SealedConfig{Type: "model_provider", ID: p.ID, Owner: p.ID,
+					Values: []conceal.SealedValue{{Path: ModelKeyPath, Sealed: p.Sealed}}})
 			}
 		}
 		if company == "" {

@@ -41,9 +41,12 @@ const (
 )
 
 var budgetKinds = []company.Kind{
-	{Name: KindBudgetSet, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Spending.With(budgetFacts), Do: ledger.Typed(setBudget)},
-	{Name: KindBudgetResolve, From: company.FromBoard, Weight: company.Weights.Answering, Do: ledger.Typed(resolveIncident)},
-	{Name: KindBudgetSweep, From: company.FromBoard | company.FromNode, Weight: company.Weights.Upkeep, Do: ledger.Typed(sweepBudgets)},
+	{Name: KindBudgetSet, From: company.FromBoard | company.FromAgent, Traits: company.Importable,
+		Weight: company.Weights.Spending.With(budgetFacts), Do: ledger.Typed(setBudget)},
+	{Name: KindBudgetResolve, From: company.FromBoard, Weight: company.Weights.Answering,
+		Do: ledger.Typed(resolveIncident)},
+	{Name: KindBudgetSweep, From: company.FromBoard | company.FromNode, Weight: company.Weights.Upkeep,
+		Do: ledger.Typed(sweepBudgets)},
 }
 
 // budgetFacts tells the gate how much money a new limit allows.
@@ -76,7 +79,8 @@ func maySetBudget(c *ledger.Context, p SetBudget) error {
 	if !core.IsAgent(c) {
 		return nil
 	}
-	if p.Type == entity.ScopeAgent && p.Scope != c.Cmd.Actor.ID && entity.Manages(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID, p.Scope) {
+	if p.Type == entity.ScopeAgent && p.Scope != c.Cmd.Actor.ID && entity.Manages(c.Tx, c.Cmd.Company,
+		c.Cmd.Actor.ID, p.Scope) {
 		return nil
 	}
 	return core.ErrBoardOnly()
@@ -93,7 +97,8 @@ func setPolicy(c *ledger.Context, p SetBudget) (ScopeBudget, error) {
 	policy, ok := b.Policy(p.Window)
 	if !ok {
 		b = b.seed(p.Window, now)
-		policy = BudgetPolicy{ID: core.DerivedID("budget-policy", string(of), string(p.Type), p.Scope, string(p.Window)), Window: p.Window,
+		policy = BudgetPolicy{ID: core.DerivedID("budget-policy", string(of), string(p.Type), p.Scope, string(p.Window)),
+			Window:      p.Window,
 			WarnPercent: DefaultWarnPercent, HardStop: true, Notify: true, Active: true, CreatedAt: now}
 	}
 	policy.Amount, policy.UpdatedAt = p.Amount, now
@@ -103,7 +108,8 @@ func setPolicy(c *ledger.Context, p SetBudget) (ScopeBudget, error) {
 	core.Assign(&policy.Active, p.Active)
 	b = b.with(policy).rollSlots(now, 0)
 	c.Record(ledger.Change{Action: "budget.policy_upserted", EntityType: "budget_policy", EntityID: policy.ID,
-		Details: core.Object{}.Int("amount", policy.Amount.Cents()).Str("scopeId", b.ID).Str("scopeType", string(b.Type)).Str("windowKind", string(policy.Window)).Close()})
+		Details: core.Object{}.Int("amount", policy.Amount.Cents()).Str("scopeId", b.ID).Str("scopeType", string(b.Type)).
+			Str("windowKind", string(policy.Window)).Close()})
 	if err := enforce(c, b); err != nil {
 		return b, err
 	}
@@ -130,7 +136,8 @@ func resolveIncident(c *ledger.Context, p ResolveIncident) (any, error) {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Budget incident not found")
 	}
 	if in.Status != "open" {
-		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", in.Status).Close(), "Budget incident is already resolved")
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", in.Status).Close(),
+			"Budget incident is already resolved")
 	}
 	details := core.Object{}.Str("action", p.Action)
 	switch p.Action {
@@ -143,7 +150,8 @@ func resolveIncident(c *ledger.Context, p ResolveIncident) (any, error) {
 			return nil, ledger.Refuse(ledger.Unprocessable, nil, "New budget must exceed current observed spend")
 		}
 		closeIncident(c, in.ID, "resolved")
-		if _, err := setPolicy(c, SetBudget{Type: in.Type, Scope: in.Scope, Window: in.Window, Amount: *p.Amount}); err != nil {
+		if _, err := setPolicy(c, SetBudget{Type: in.Type, Scope: in.Scope, Window: in.Window,
+			Amount: *p.Amount}); err != nil {
 			return nil, err
 		}
 		details = details.Int("amount", p.Amount.Cents())

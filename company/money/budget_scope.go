@@ -43,7 +43,8 @@ func pauseScope(c *ledger.Context, t entity.ScopeType, id string) error {
 	switch t {
 	case entity.ScopeAgent:
 		a, ok := entity.AgentTable.Get(c.Tx, of, id)
-		if !ok || a.Status == entity.AgentPaused || a.Status == entity.AgentTerminated || a.Status == entity.AgentPendingApproval {
+		if !ok || a.Status == entity.AgentPaused || a.Status == entity.AgentTerminated ||
+			a.Status == entity.AgentPendingApproval {
 			return nil
 		}
 		company.CancelRunsOfAgent(c, of, id, company.DeniedBudget, "Cancelled: the agent's budget hard-stop was reached")
@@ -127,7 +128,8 @@ func renewScope(c *ledger.Context, t entity.ScopeType, id string) error {
 	if !entity.ScopePaused(c.Tx, c.Cmd.Company, t, id) {
 		return nil
 	}
-	company.RecordLive(c, ledger.Change{Action: "budget.scope_resumed", EntityType: string(t), EntityID: id, Details: core.Object{}.Str("reason", "window_passed").Close()})
+	company.RecordLive(c, ledger.Change{Action: "budget.scope_resumed", EntityType: string(t), EntityID: id,
+		Details: core.Object{}.Str("reason", "window_passed").Close()})
 	return resumeScope(c, t, id)
 }
 
@@ -150,7 +152,8 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 			cancelRunsIn(c, b.Type, b.ID)
 			continue
 		}
-		if entity.ScopePaused(c.Tx, c.Cmd.Company, b.Type, b.ID) && slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool { return p.Window.Rolling() }) {
+		if entity.ScopePaused(c.Tx, c.Cmd.Company, b.Type, b.ID) && slices.ContainsFunc(b.Policies,
+			func(p BudgetPolicy) bool { return p.Window.Rolling() }) {
 			if err := enforce(c, b); err != nil { // closes what a rolling window left open
 				return nil, err
 			}
@@ -163,7 +166,8 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 		return nil, err
 	}
 	if swept > 0 && len(c.Changes()) == 0 { // whatever changes a row leaves a line
-		c.Record(ledger.Change{Action: "budget.reservations_swept", EntityType: "company", EntityID: string(c.Cmd.Company), Details: core.Object{}.Int("count", int64(swept)).Close()})
+		c.Record(ledger.Change{Action: "budget.reservations_swept", EntityType: "company", EntityID: string(c.Cmd.Company),
+			Details: core.Object{}.Int("count", int64(swept)).Close()})
 	}
 	return nil, nil
 }

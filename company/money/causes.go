@@ -12,9 +12,11 @@ import (
 // causes is what the rows of this room know of the causal graph.
 var causes = cause.Part{
 	Nodes: map[cause.Type]cause.Look{cause.Cost: lookCost, cause.Incident: lookIncident, cause.Approval: lookApproval},
-	Causes: map[cause.Type]cause.Step{cause.Cost: whyCost, cause.Incident: whyIncident, cause.Approval: whyApproval, cause.Agent: whyHired,
+	Causes: map[cause.Type]cause.Step{cause.Cost: whyCost, cause.Incident: whyIncident, cause.Approval: whyApproval,
+		cause.Agent: whyHired,
 		cause.Issue: approvalsOn},
-	Effects: map[cause.Type]cause.Step{cause.Cost: fromCost, cause.Incident: fromIncident, cause.Approval: fromApproval, cause.Run: costsOfRun},
+	Effects: map[cause.Type]cause.Step{cause.Cost: fromCost, cause.Incident: fromIncident, cause.Approval: fromApproval,
+		cause.Run: costsOfRun},
 }
 
 // CostOf returns a cost event by its ID.
@@ -46,7 +48,8 @@ func lookIncident(tx *ledger.Tx, company ledger.CompanyID, id string) (cause.Poi
 	if in.Threshold == "hard" {
 		text = "budget stop:"
 	}
-	return cause.Point{Status: in.Status, At: in.CreatedAt}.Named(text, amount(in.Observed), "of", amount(in.Limit), "for the", string(in.Type), ScopeName(tx, company, in.Type, in.Scope)), true
+	return cause.Point{Status: in.Status, At: in.CreatedAt}.Named(text, amount(in.Observed), "of", amount(in.Limit),
+		"for the", string(in.Type), ScopeName(tx, company, in.Type, in.Scope)), true
 }
 
 func lookApproval(tx *ledger.Tx, company ledger.CompanyID, id string) (cause.Point, bool) {
@@ -68,7 +71,8 @@ func whyCost(b *cause.Bag, p cause.Point) {
 	} else {
 		b.Add(spent, cause.Ref{Type: cause.Agent, ID: e.Agent})
 	}
-	b.Add(cause.Edge{Kind: cause.Enables, Why: "is what it was for", At: e.OccurredAt}, cause.Ref{Type: cause.Issue, ID: string(e.Issue)})
+	b.Add(cause.Edge{Kind: cause.Enables, Why: "is what it was for", At: e.OccurredAt},
+		cause.Ref{Type: cause.Issue, ID: string(e.Issue)})
 }
 
 // fromCost adds the thresholds that a cost crossed: its entry has them.
@@ -79,7 +83,8 @@ func fromCost(b *cause.Bag, p cause.Point) {
 	}
 	for _, ch := range e.Changes {
 		if ch.EntityType == "budget_incident" {
-			b.Add(cause.Edge{Kind: cause.Causes, Why: "crossed the limit", Height: e.Height, At: core.TimeOf(e.Time)}, cause.Ref{Type: cause.Incident, ID: ch.EntityID})
+			b.Add(cause.Edge{Kind: cause.Causes, Why: "crossed the limit", Height: e.Height, At: core.TimeOf(e.Time)},
+				cause.Ref{Type: cause.Incident, ID: ch.EntityID})
 		}
 	}
 }
@@ -94,7 +99,8 @@ func costsOfRun(b *cause.Bag, p cause.Point) {
 		if !b.Read() {
 			return
 		}
-		if string(e.Run) == r.ID && !b.Add(cause.Edge{Kind: cause.Causes, Why: "spent it", At: e.OccurredAt}, cause.Ref{Type: cause.Cost, ID: e.ID}) {
+		if string(e.Run) == r.ID && !b.Add(cause.Edge{Kind: cause.Causes, Why: "spent it", At: e.OccurredAt},
+			cause.Ref{Type: cause.Cost, ID: e.ID}) {
 			return
 		}
 	}
@@ -137,7 +143,8 @@ func fromIncident(b *cause.Bag, p cause.Point) {
 		if ch.EntityType != "heartbeat_run" || !b.Read() {
 			continue
 		}
-		if r, ok := entity.RunOf(b.Tx, b.Company, ch.EntityID); ok && r.Closed == e.Height && r.Status == entity.RunCancelled {
+		if r, ok := entity.RunOf(b.Tx, b.Company, ch.EntityID); ok && r.Closed == e.Height &&
+			r.Status == entity.RunCancelled {
 			b.Add(stopped, cause.Ref{Type: cause.Run, ID: r.ID})
 		}
 	}
@@ -148,7 +155,8 @@ func fromIncident(b *cause.Bag, p cause.Point) {
 	case entity.ScopeProject:
 		b.Add(stopped, cause.Ref{Type: cause.Project, ID: in.Scope})
 	}
-	b.Add(cause.Edge{Kind: cause.TriggeredBy, Why: "asks to go on", Height: e.Height, At: in.CreatedAt}, cause.Ref{Type: cause.Approval, ID: in.Approval})
+	b.Add(cause.Edge{Kind: cause.TriggeredBy, Why: "asks to go on", Height: e.Height, At: in.CreatedAt},
+		cause.Ref{Type: cause.Approval, ID: in.Approval})
 }
 
 func whyApproval(b *cause.Bag, p cause.Point) {
@@ -157,7 +165,8 @@ func whyApproval(b *cause.Bag, p cause.Point) {
 		return
 	}
 	if a.Incident != "" {
-		b.Add(cause.Edge{Kind: cause.TriggeredBy, Why: "asks to go on", Height: a.Height, At: a.CreatedAt}, cause.Ref{Type: cause.Incident, ID: string(a.Incident)})
+		b.Add(cause.Edge{Kind: cause.TriggeredBy, Why: "asks to go on", Height: a.Height, At: a.CreatedAt},
+			cause.Ref{Type: cause.Incident, ID: string(a.Incident)})
 	} else if e, ok := ledger.EntryAt(b.Tx, a.Height); ok && e.Company == b.Company {
 		b.By(e.Actor, e.Run, cause.Edge{Kind: cause.Causes, Why: "asked for it", Height: a.Height, At: a.CreatedAt})
 	}
@@ -189,7 +198,8 @@ func fromApproval(b *cause.Bag, p cause.Point) {
 			return // newest first
 		}
 		if r.Context.ApprovalID == a.ID {
-			b.Add(cause.Edge{Kind: cause.TriggeredBy, Why: "woke by a decision", Height: r.Queue, At: r.CreatedAt}, cause.Ref{Type: cause.Run, ID: r.ID})
+			b.Add(cause.Edge{Kind: cause.TriggeredBy, Why: "woke by a decision", Height: r.Queue, At: r.CreatedAt},
+				cause.Ref{Type: cause.Run, ID: r.ID})
 		}
 	}
 }
@@ -208,7 +218,8 @@ func (a Approval) verdict(why string) cause.Edge {
 // whyHired adds the approval that an agent was hired with.
 func whyHired(b *cause.Bag, p cause.Point) {
 	for ref := range hireApprovals.IDs(b.Tx, b.Company, p.ID, false) {
-		if a, ok := Approvals.Get(b.Tx, b.Company, ref); !ok || !b.Add(a.verdict("hired"), cause.Ref{Type: cause.Approval, ID: a.ID}) {
+		if a, ok := Approvals.Get(b.Tx, b.Company, ref); !ok || !b.Add(a.verdict("hired"), cause.Ref{Type: cause.Approval,
+			ID: a.ID}) {
 			return
 		}
 	}

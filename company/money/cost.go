@@ -81,7 +81,8 @@ type CostCell struct {
 }
 
 func (e CostEvent) Cell() CostCell {
-	return CostCell{e.Agent, string(e.Project), e.Provider, e.Biller, e.BillingType, e.Model, e.Total(), string(e.BillingCode)}
+	return CostCell{e.Agent, string(e.Project), e.Provider, e.Biller, e.BillingType, e.Model, e.Total(),
+		string(e.BillingCode)}
 }
 
 // subscription reports whether the cell is billed by subscription.
@@ -146,7 +147,8 @@ type ReportCost struct {
 const KindCostReport = "cost.report"
 
 var costKinds = []company.Kind{
-	{Name: KindCostReport, From: company.FromBoard | company.FromAgent | company.FromNode, Traits: company.FencesItself | company.SeldomWork, Weight: company.Weights.Reporting, Do: ledger.Typed(reportCost)},
+	{Name: KindCostReport, From: company.FromBoard | company.FromAgent | company.FromNode,
+		Traits: company.FencesItself | company.SeldomWork, Weight: company.Weights.Reporting, Do: ledger.Typed(reportCost)},
 }
 
 func reportCost(c *ledger.Context, p ReportCost) (any, error) {
@@ -156,7 +158,8 @@ func reportCost(c *ledger.Context, p ReportCost) (any, error) {
 		return nil, err
 	}
 	if e.OccurredAt > e.CreatedAt+MsPerDay { // it would count in a future window of the budgets
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "occurredAt is more than a day ahead; give the time at which the cost arose")
+		return nil, ledger.Refuse(ledger.Unprocessable, nil,
+			"occurredAt is more than a day ahead; give the time at which the cost arose")
 	}
 	e, err := e.complete(c.Tx)
 	if err != nil {
@@ -230,7 +233,8 @@ func (e CostEvent) complete(tx *ledger.Tx) (CostEvent, error) {
 	e.BillingType = cmp.Or(e.BillingType, "unknown")
 	e.CostStatus = cmp.Or(e.CostStatus, "reported")
 	if e.Cost < 0 || e.Cost > core.Cents(core.MaxEventCents) || e.OccurredAt < 0 ||
-		min(e.InputTokens, e.CachedInputTokens, e.OutputTokens) < 0 || max(e.InputTokens, e.CachedInputTokens, e.OutputTokens) > MaxEventTokens {
+		min(e.InputTokens, e.CachedInputTokens, e.OutputTokens) < 0 || max(e.InputTokens, e.CachedInputTokens,
+		e.OutputTokens) > MaxEventTokens {
 		return e, ledger.Refuse(ledger.Invalid, nil, "Cost event is out of range")
 	}
 	return e, nil

@@ -57,7 +57,8 @@ func costCells(tx *ledger.Tx, company ledger.CompanyID, s Span) iter.Seq[CostCel
 			unit  core.Time
 			span  Span
 		}{{"cost-hour", msPerHour, c.hoursBefore}, {"cost-day", MsPerDay, c.days}, {"cost-hour", msPerHour, c.hoursAfter}} {
-			for _, v := range scanTimes(tx, company, part.table, "", Span{part.span.From / part.unit, part.span.To / part.unit}) {
+			for _, v := range scanTimes(tx, company, part.table, "", Span{part.span.From / part.unit,
+				part.span.To / part.unit}) {
 				if !yield(decode[CostCell](v)) {
 					return
 				}
@@ -108,7 +109,8 @@ func scanTimes(tx *ledger.Tx, company ledger.CompanyID, table, prefix string, s 
 	if s.From >= s.To {
 		return func(func([]byte, []byte) bool) {}
 	}
-	return tx.Scan(ledger.Key("c", string(company), table, prefix+ledger.Order(uint64(s.From))), ledger.Key("c", string(company), table, prefix+ledger.Order(uint64(s.To))), false)
+	return tx.Scan(ledger.Key("c", string(company), table, prefix+ledger.Order(uint64(s.From))),
+		ledger.Key("c", string(company), table, prefix+ledger.Order(uint64(s.To))), false)
 }
 
 func decode[T any](b []byte) (row T) {
@@ -154,7 +156,8 @@ func CostsBy(tx *ledger.Tx, company ledger.CompanyID, by CostGrouping, s Span) [
 		key := by.Key(cell)
 		sum := lines[key]
 		if sum == nil {
-			sum = &CostSum{Agent: key.Agent, Project: key.Project, Provider: key.Provider, Biller: key.Biller, BillingType: key.BillingType, Model: key.Model, BillingCode: key.BillingCode}
+			sum = &CostSum{Agent: key.Agent, Project: key.Project, Provider: key.Provider, Biller: key.Biller,
+				BillingType: key.BillingType, Model: key.Model, BillingCode: key.BillingCode}
 			lines[key] = sum
 		}
 		sum.Total = sum.Total.Plus(cell.Total)
@@ -206,7 +209,8 @@ func sortedSums(lines map[CostCell]*CostSum) []CostSum {
 	}
 	slices.SortFunc(out, func(a, b CostSum) int {
 		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Project, b.Project),
-			cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Biller, b.Biller), cmp.Compare(a.BillingType, b.BillingType), cmp.Compare(a.Model, b.Model),
+			cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Biller, b.Biller), cmp.Compare(a.BillingType, b.BillingType),
+			cmp.Compare(a.Model, b.Model),
 			cmp.Compare(a.BillingCode, b.BillingCode))
 	})
 	return out

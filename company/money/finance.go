@@ -60,8 +60,10 @@ const (
 )
 
 // FinanceKinds are the kinds of bookings, in the contract's order.
-var FinanceKinds = []string{"inference_charge", "platform_fee", "credit_purchase", "credit_refund", "credit_expiry", "byok_fee", "gateway_overhead", "log_storage_charge",
-	"logpush_charge", "provisioned_capacity_charge", "training_charge", "custom_model_import_charge", "custom_model_storage_charge", "manual_adjustment"}
+var FinanceKinds = []string{"inference_charge", "platform_fee", "credit_purchase", "credit_refund", "credit_expiry",
+	"byok_fee", "gateway_overhead", "log_storage_charge",
+	"logpush_charge", "provisioned_capacity_charge", "training_charge", "custom_model_import_charge",
+	"custom_model_storage_charge", "manual_adjustment"}
 
 // A FinanceSum sums up the bookings of one biller and kind in one day, or is a line of a
 // report.
@@ -80,7 +82,8 @@ type FinanceSum struct {
 func (s FinanceSum) Net() core.Money { return s.Debit - s.Credit }
 
 func (s FinanceSum) Plus(o FinanceSum) FinanceSum {
-	s.Debit, s.Credit, s.Estimated, s.Events = s.Debit.Plus(o.Debit), s.Credit.Plus(o.Credit), s.Estimated.Plus(o.Estimated), s.Events+o.Events
+	s.Debit, s.Credit, s.Estimated, s.Events = s.Debit.Plus(o.Debit), s.Credit.Plus(o.Credit),
+		s.Estimated.Plus(o.Estimated), s.Events+o.Events
 	return s
 }
 
@@ -147,14 +150,17 @@ func bookFinance(c *ledger.Context, e FinanceEvent) (any, error) {
 	}
 	financeDays.Put(c.Tx, e.Company, day, sum)
 	c.Record(ledger.Change{Action: "finance_event.reported", EntityType: "finance_event", EntityID: e.ID,
-		Details: core.Object{}.Str("eventKind", e.Kind).Str("direction", e.Direction).Str("biller", e.Biller).Int("amountCents", e.Amount.Cents()).Close()})
+		Details: core.Object{}.Str("eventKind", e.Kind).Str("direction", e.Direction).Str("biller", e.Biller).
+			Int("amountCents", e.Amount.Cents()).Close()})
 	return e, nil
 }
 
 // check refuses a booking that is out of range or refers to something that does not exist.
 func (e FinanceEvent) check(tx *ledger.Tx) error {
-	if !core.IsID(e.ID) || e.Amount < 0 || e.Amount > core.Cents(core.MaxEventCents) || e.OccurredAt < 0 || e.Biller == "" || len(e.Biller) > entity.MaxName ||
-		!slices.Contains(FinanceKinds, e.Kind) || e.Direction != Debit && e.Direction != Credit || e.Quantity != nil && (*e.Quantity < 0 || *e.Quantity > MaxEventTokens) {
+	if !core.IsID(e.ID) || e.Amount < 0 || e.Amount > core.Cents(core.MaxEventCents) || e.OccurredAt < 0 ||
+		e.Biller == "" || len(e.Biller) > entity.MaxName ||
+		!slices.Contains(FinanceKinds, e.Kind) || e.Direction != Debit && e.Direction != Credit || e.Quantity != nil &&
+		(*e.Quantity < 0 || *e.Quantity > MaxEventTokens) {
 		return ledger.Refuse(ledger.Invalid, nil, "Finance event is out of range")
 	}
 	if e.Currency != "USD" {
@@ -183,7 +189,8 @@ func (e FinanceEvent) check(tx *ledger.Tx) error {
 // FinanceEvents returns the newest bookings of company in s.
 func FinanceEvents(tx *ledger.Tx, company ledger.CompanyID, s Span, limit int) []FinanceEvent {
 	out := []FinanceEvent{}
-	from, to := ledger.Key("c", string(company), "finance", ledger.Order(uint64(max(s.From, 0)))), ledger.Key("c", string(company), "finance", ledger.Order(uint64(s.End())))
+	from, to := ledger.Key("c", string(company), "finance", ledger.Order(uint64(max(s.From, 0)))),
+		ledger.Key("c", string(company), "finance", ledger.Order(uint64(s.End())))
 	for _, v := range tx.Scan(from, to, true) {
 		if len(out) == limit {
 			break

@@ -20,10 +20,14 @@ func TestBookingsAreChecked(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
 	i := d.Issue(t, company.CreateIssue{Title: "T", Project: d.Project("Rig"), BillingCode: "R&D"})
-	if err := d.Book("platform_fee", "stripe", 100, func(e *money.FinanceEvent) { e.Issue, e.Agent = core.NullText(i.ID), core.NullText(ada) }); err != nil {
+	if err := d.Book("platform_fee", "stripe", 100, func(e *money.FinanceEvent) {
+		e.Issue, e.Agent = core.NullText(i.ID),
+			core.NullText(ada)
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if e := money.FinanceEvents(d.Tx, d.Company, money.Span{}, 10)[0]; e.BillingCode != "R&D" || e.Project != core.NullText(i.Project) || e.Direction != money.Debit || e.Currency != "USD" {
+	if e := money.FinanceEvents(d.Tx, d.Company, money.Span{}, 10)[0]; e.BillingCode != "R&D" ||
+		e.Project != core.NullText(i.Project) || e.Direction != money.Debit || e.Currency != "USD" {
 		t.Errorf("booked %+v", e)
 	}
 	for what, c := range map[string]struct {
@@ -34,18 +38,22 @@ func TestBookingsAreChecked(t *testing.T) {
 		"an unknown direction": {func(e *money.FinanceEvent) { e.Direction = "up" }, ledger.Invalid},
 		"no biller":            {func(e *money.FinanceEvent) { e.Biller = "" }, ledger.Invalid},
 		"a negative amount":    {func(e *money.FinanceEvent) { e.Amount = -1 }, ledger.Invalid},
-		"too much":             {func(e *money.FinanceEvent) { e.Amount = core.Cents(core.MaxEventCents) + 1 }, ledger.Invalid},
-		"another currency":     {func(e *money.FinanceEvent) { e.Currency = "EUR" }, ledger.Unprocessable},
-		"no such agent":        {func(e *money.FinanceEvent) { e.Agent = core.NullText(companytest.UID(9)) }, ledger.NotFound},
-		"no such issue":        {func(e *money.FinanceEvent) { e.Issue = core.NullText(companytest.UID(9)) }, ledger.NotFound},
-		"no such cost":         {func(e *money.FinanceEvent) { e.Cost = core.NullText(companytest.UID(9)) }, ledger.NotFound},
-		"metadata no object":   {func(e *money.FinanceEvent) { e.Metadata = []byte(`[1]`) }, ledger.Invalid},
+		"too much": {func(e *money.FinanceEvent) { e.Amount = core.Cents(core.MaxEventCents) + 1 },
+			ledger.Invalid},
+		"another currency": {func(e *money.FinanceEvent) { e.Currency = "EUR" }, ledger.Unprocessable},
+		"no such agent": {func(e *money.FinanceEvent) { e.Agent = core.NullText(companytest.UID(9)) },
+			ledger.NotFound},
+		"no such issue": {func(e *money.FinanceEvent) { e.Issue = core.NullText(companytest.UID(9)) },
+			ledger.NotFound},
+		"no such cost":       {func(e *money.FinanceEvent) { e.Cost = core.NullText(companytest.UID(9)) }, ledger.NotFound},
+		"metadata no object": {func(e *money.FinanceEvent) { e.Metadata = []byte(`[1]`) }, ledger.Invalid},
 	} {
 		if r := companytest.Refused(t, d.Book("platform_fee", "stripe", 1, c.change)); r.Code != c.code {
 			t.Errorf("%s: %v", what, r)
 		}
 	}
-	if err := d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "finance.book", money.FinanceEvent{ID: d.ID(), Kind: "platform_fee", Biller: "x", OccurredAt: 1}, nil); err == nil {
+	if err := d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "finance.book", money.FinanceEvent{ID: d.ID(),
+		Kind: "platform_fee", Biller: "x", OccurredAt: 1}, nil); err == nil {
 		t.Error("an agent books")
 	}
 }
@@ -57,15 +65,17 @@ func TestFinancesAreTheSumsOfTheirBookings(t *testing.T) {
 	d := companytest.NewDesk(t)
 	base := core.TimeOf(d.Now)
 	for range 200 {
-		if err := d.Book(money.FinanceKinds[rng.IntN(4)], fmt.Sprint("biller ", rng.IntN(3)), rng.Int64N(1000), func(e *money.FinanceEvent) {
-			e.Direction, e.Estimated = []string{money.Debit, money.Credit}[rng.IntN(2)], rng.IntN(3) == 0
-			e.OccurredAt = base - core.Time(rng.Int64N(int64(10*money.MsPerDay)))
-		}); err != nil {
+		if err := d.Book(money.FinanceKinds[rng.IntN(4)], fmt.Sprint("biller ", rng.IntN(3)), rng.Int64N(1000),
+			func(e *money.FinanceEvent) {
+				e.Direction, e.Estimated = []string{money.Debit, money.Credit}[rng.IntN(2)], rng.IntN(3) == 0
+				e.OccurredAt = base - core.Time(rng.Int64N(int64(10*money.MsPerDay)))
+			}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	all := money.FinanceEvents(d.Tx, d.Company, money.Span{}, money.MaxFinanceList)
-	if len(all) != 200 || !slices.IsSortedFunc(all, func(a, b money.FinanceEvent) int { return int(b.OccurredAt - a.OccurredAt) }) {
+	if len(all) != 200 || !slices.IsSortedFunc(all,
+		func(a, b money.FinanceEvent) int { return int(b.OccurredAt - a.OccurredAt) }) {
 		t.Fatalf("%d bookings, not the newest first", len(all))
 	}
 	spans := []money.Span{{}, {From: base - money.MsPerDay}, {To: base - 3*money.MsPerDay}}
@@ -74,7 +84,8 @@ func TestFinancesAreTheSumsOfTheirBookings(t *testing.T) {
 		spans = append(spans, money.Span{From: from, To: from + core.Time(rng.Int64N(int64(3*money.MsPerDay)))})
 	}
 	for _, s := range spans {
-		for name, by := range map[string]func(money.FinanceSum) money.FinanceSum{"biller": money.ByFinanceBiller, "kind": money.ByFinanceKind, "all": money.AllFinances} {
+		for name, by := range map[string]func(money.FinanceSum) money.FinanceSum{"biller": money.ByFinanceBiller,
+			"kind": money.ByFinanceKind, "all": money.AllFinances} {
 			want := map[money.FinanceSum]money.FinanceSum{}
 			for _, e := range all {
 				if e.OccurredAt >= s.From && e.OccurredAt < s.End() {
@@ -106,7 +117,8 @@ func TestRollingWindows(t *testing.T) {
 		unit, n := kind.Rolls()
 		d := companytest.NewDesk(t)
 		ada := d.Agent("Ada")
-		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Window: kind, Amount: core.Cents(1_000_000)}, nil)
+		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Window: kind,
+			Amount: core.Cents(1_000_000)}, nil)
 		type spent struct {
 			at core.Time
 			m  core.Money
@@ -120,7 +132,8 @@ func TestRollingWindows(t *testing.T) {
 			}
 			all = append(all, spent{core.TimeOf(d.Now) - 0, core.Cents(cents)})
 			if now := core.TimeOf(d.Now); true {
-				got, least, most := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, now).Spent(kind), core.Money(0), core.Money(0)
+				got, least, most := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, now).Spent(kind), core.Money(0),
+					core.Money(0)
 				for _, s := range all {
 					if s.at > now-n*unit {
 						least += s.m
@@ -134,7 +147,8 @@ func TestRollingWindows(t *testing.T) {
 				}
 			}
 		}
-		if b, _ := money.BudgetTable.Get(d.Tx, d.Company, money.ScopeKey(entity.ScopeAgent, ada)); len(b.Hours)+len(b.Days) > int(n)+2 {
+		if b, _ := money.BudgetTable.Get(d.Tx, d.Company, money.ScopeKey(entity.ScopeAgent,
+			ada)); len(b.Hours)+len(b.Days) > int(n)+2 {
 			t.Errorf("%s keeps %d sums", kind, len(b.Hours)+len(b.Days))
 		}
 	}
@@ -147,9 +161,11 @@ func TestARollingBudgetStopsAndLetsGo(t *testing.T) {
 	if err := d.Cost(companytest.Board, ada, 30); err != nil { // before the policy, today: it counts
 		t.Fatal(err)
 	}
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Window: money.WindowRolling24h, Amount: core.Cents(100)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada,
+		Window: money.WindowRolling24h, Amount: core.Cents(100)}, nil)
 	status := func() entity.AgentStatus { a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada); return a.Status }
-	if err := d.Cost(companytest.Board, ada, 69); err != nil || status() != entity.AgentIdle || len(money.OpenIncidents(d.Tx, d.Company, core.TimeOf(d.Now))) != 1 {
+	if err := d.Cost(companytest.Board, ada, 69); err != nil || status() != entity.AgentIdle ||
+		len(money.OpenIncidents(d.Tx, d.Company, core.TimeOf(d.Now))) != 1 {
 		t.Fatalf("at 99 of 100 the agent is %s, %v", status(), err)
 	}
 	if err := d.Cost(companytest.Board, ada, 1); err != nil || status() != entity.AgentPaused {
@@ -165,8 +181,10 @@ func TestARollingBudgetStopsAndLetsGo(t *testing.T) {
 		t.Fatal("nobody notices that it may go on")
 	}
 	d.Must(t, companytest.Board, "budget.sweep", money.SweepBudgets{}, nil)
-	if status() != entity.AgentIdle || len(money.OpenIncidents(d.Tx, d.Company, core.TimeOf(d.Now))) != 0 || money.BudgetsToSweep(d.Tx, d.Company, core.TimeOf(d.Now)) {
-		t.Errorf("a day later it is %s with %d incidents", status(), len(money.OpenIncidents(d.Tx, d.Company, core.TimeOf(d.Now))))
+	if status() != entity.AgentIdle || len(money.OpenIncidents(d.Tx, d.Company, core.TimeOf(d.Now))) != 0 ||
+		money.BudgetsToSweep(d.Tx, d.Company, core.TimeOf(d.Now)) {
+		t.Errorf("a day later it is %s with %d incidents", status(),
+			len(money.OpenIncidents(d.Tx, d.Company, core.TimeOf(d.Now))))
 	}
 	if err := d.Cost(companytest.Board, ada, 100); err != nil || status() != entity.AgentPaused {
 		t.Errorf("at the limit again it is %s, %v", status(), err)
@@ -187,8 +205,10 @@ func TestBillingCodesFollowTheDelegation(t *testing.T) {
 	for _, c := range []struct {
 		issue, code string
 		cents       int64
-	}{{top.ID, "", 1}, {child.ID, "", 10}, {own.ID, "", 100}, {grand.ID, "", 1000}, {grand.ID, "fix", 10_000}, {"", "", 100_000}} {
-		e := money.CostEvent{ID: d.ID(), Agent: ada, Issue: core.NullText(c.issue), BillingCode: core.NullText(c.code), Provider: "p", Model: "m", Cost: core.Cents(c.cents), OccurredAt: core.TimeOf(d.Now)}
+	}{{top.ID, "", 1}, {child.ID, "", 10}, {own.ID, "", 100}, {grand.ID, "", 1000}, {grand.ID, "fix", 10_000},
+		{"", "", 100_000}} {
+		e := money.CostEvent{ID: d.ID(), Agent: ada, Issue: core.NullText(c.issue), BillingCode: core.NullText(c.code),
+			Provider: "p", Model: "m", Cost: core.Cents(c.cents), OccurredAt: core.TimeOf(d.Now)}
 		d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: e}, nil)
 	}
 	got := map[string]int64{}

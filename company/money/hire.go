@@ -29,7 +29,8 @@ type Hire struct {
 const KindAgentHire = "agent.hire"
 
 var hireKinds = []company.Kind{
-	{Name: KindAgentHire, From: company.FromBoard | company.FromAgent, Needs: entity.CreateAgents, Traits: company.EndsKeys, Permit: permitHire, Weight: company.Weights.Hire, Do: ledger.Typed(hireAgent)},
+	{Name: KindAgentHire, From: company.FromBoard | company.FromAgent, Needs: entity.CreateAgents,
+		Traits: company.EndsKeys, Permit: permitHire, Weight: company.Weights.Hire, Do: ledger.Typed(hireAgent)},
 }
 
 // MayHire reports whether the agent may request new agents.
@@ -74,7 +75,8 @@ func hireAgent(c *ledger.Context, p HireAgent) (any, error) {
 		return nil, err
 	}
 	payload := hirePayload(a, budget, p.Skills, asked)
-	approval, err := openApproval(c, Approval{ID: p.Approval, Company: row.ID, Type: ApprovalHire, RequestedByAgent: asked, Agent: core.NullText(a.ID), Payload: payload}, core.SortedSet(p.Issues))
+	approval, err := openApproval(c, Approval{ID: p.Approval, Company: row.ID, Type: ApprovalHire, RequestedByAgent: asked,
+		Agent: core.NullText(a.ID), Payload: payload}, core.SortedSet(p.Issues))
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +85,10 @@ func hireAgent(c *ledger.Context, p HireAgent) (any, error) {
 }
 
 func recordHire(c *ledger.Context, a entity.Agent, approval string, issues []string) {
-	c.Record(ledger.Change{Action: "agent.hire_created", EntityType: "agent", EntityID: a.ID, Details: core.Object{}.Str("name", a.Name).Str("role", a.Role).
-		Null("approvalId", approval).List("issueIds", core.SortedSet(issues)).Bool("requiresApproval", approval != "").Close()})
+	c.Record(ledger.Change{Action: "agent.hire_created", EntityType: "agent", EntityID: a.ID,
+		Details: core.Object{}.Str("name", a.Name).Str("role", a.Role).
+			Null("approvalId", approval).List("issueIds", core.SortedSet(issues)).Bool("requiresApproval",
+			approval != "").Close()})
 }
 
 // hirePayload returns what the board sees of a hire, in the contract's keys and without
@@ -104,11 +108,15 @@ func hirePayload(a entity.Agent, budget *core.Money, skills []string, asked core
 		metadata = json.RawMessage("{}")
 	}
 	adapter, runtime := conceal.RedactConfig(a.AdapterConfig), conceal.RedactConfig(a.RuntimeConfig)
-	snapshot := core.Object{}.Str("adapterType", a.AdapterType).Raw("adapterConfig", adapter).Raw("runtimeConfig", runtime).Raw("desiredSkills", wanted)
-	b := core.Object{}.Str("name", a.Name).Str("role", a.Role).Null("title", string(a.Title)).Null("icon", string(a.Icon)).Null("reportsTo", string(a.ReportsTo)).
+	snapshot := core.Object{}.Str("adapterType", a.AdapterType).Raw("adapterConfig", adapter).Raw("runtimeConfig",
+		runtime).Raw("desiredSkills", wanted)
+	b := core.Object{}.Str("name", a.Name).Str("role", a.Role).Null("title", string(a.Title)).Null("icon", string(a.Icon)).
+		Null("reportsTo", string(a.ReportsTo)).
 		Null("capabilities", string(a.Capabilities)).Str("adapterType", a.AdapterType).Raw("adapterConfig", adapter).
-		Raw("runtimeConfig", runtime).Int("budgetMonthlyCents", cents).Raw("metadata", conceal.RedactConfig(metadata)).Raw("desiredSkills", wanted).
-		Str("agentId", a.ID).Null("requestedByAgentId", string(asked)).Raw("requestedConfigurationSnapshot", snapshot.Close()).Close()
+		Raw("runtimeConfig", runtime).Int("budgetMonthlyCents", cents).Raw("metadata", conceal.RedactConfig(metadata)).
+		Raw("desiredSkills", wanted).
+		Str("agentId", a.ID).Null("requestedByAgentId", string(asked)).Raw("requestedConfigurationSnapshot",
+		snapshot.Close()).Close()
 	v, _ := core.ParseJSON(b)
 	return core.FormatJSON(v)
 }
@@ -129,8 +137,10 @@ func HireOf(payload json.RawMessage) (entity.SaveAgent, error) {
 	if d.Name == nil {
 		return entity.SaveAgent{}, ledger.Refuse(ledger.Invalid, nil, "payload.name is needed to hire an agent")
 	}
-	p := entity.SaveAgent{Name: d.Name, Role: d.Role, Title: d.Title, Icon: d.Icon, ReportsTo: d.ReportsTo, Capabilities: d.Capabilities, AdapterType: d.AdapterType,
-		AdapterConfig: notNull(d.AdapterConfig), RuntimeConfig: notNull(d.RuntimeConfig), DefaultEnvironment: d.DefaultEnvironment, Metadata: notNull(d.Metadata), ContextMode: d.ContextMode}
+	p := entity.SaveAgent{Name: d.Name, Role: d.Role, Title: d.Title, Icon: d.Icon, ReportsTo: d.ReportsTo,
+		Capabilities: d.Capabilities, AdapterType: d.AdapterType,
+		AdapterConfig: notNull(d.AdapterConfig), RuntimeConfig: notNull(d.RuntimeConfig),
+		DefaultEnvironment: d.DefaultEnvironment, Metadata: notNull(d.Metadata), ContextMode: d.ContextMode}
 	var skills []json.RawMessage
 	_ = json.Unmarshal(d.DesiredSkills, &skills)
 	p.Skills = entity.SkillKeysIn(skills)
@@ -205,7 +215,8 @@ func hireApproved(c *ledger.Context, a Approval, payload json.RawMessage) (strin
 	if agent.Status == entity.AgentPendingApproval {
 		agent.Status, agent.UpdatedAt = entity.AgentIdle, core.TimeOf(c.Now)
 		entity.AgentTable.Put(c.Tx, agent.Company, agent.ID, agent)
-		c.Record(ledger.Change{Action: "agent.hire_approved", EntityType: "agent", EntityID: agent.ID, Details: core.Object{}.Str("name", agent.Name).Str("approvalId", a.ID).Close()})
+		c.Record(ledger.Change{Action: "agent.hire_approved", EntityType: "agent", EntityID: agent.ID,
+			Details: core.Object{}.Str("name", agent.Name).Str("approvalId", a.ID).Close()})
 		if p.Budget != nil && *p.Budget > 0 {
 			_, err = setPolicy(c, SetBudget{Type: entity.ScopeAgent, Scope: agent.ID, Amount: *p.Budget})
 		}
@@ -228,7 +239,8 @@ func reviseHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	if next.AdapterConfig, err = company.Ask.BindConfig(c.Tx, next.Company, next.AdapterConfig, old.AdapterConfig); err != nil {
+	if next.AdapterConfig, err = company.Ask.BindConfig(c.Tx, next.Company, next.AdapterConfig,
+		old.AdapterConfig); err != nil {
 		return err
 	}
 	if next.AdapterConfig, err = company.Ask.Skills.Equip(c, next, p); err != nil {

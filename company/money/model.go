@@ -48,7 +48,8 @@ const (
 )
 
 // ModelKinds lists the kinds of upstreams.
-var ModelKinds = []ModelKind{ModelOpenAI, ModelAnthropic, ModelOpenRouter, ModelGemini, ModelOllama, ModelVLLM, ModelLlamaCpp, ModelCompatible}
+var ModelKinds = []ModelKind{ModelOpenAI, ModelAnthropic, ModelOpenRouter, ModelGemini, ModelOllama, ModelVLLM,
+	ModelLlamaCpp, ModelCompatible}
 
 // Local reports whether an upstream of this kind is a server of the operator, whose calls
 // have no price unless one is set.
@@ -200,10 +201,14 @@ const (
 )
 
 var modelKinds = []company.Kind{
-	{Name: KindModelProviderSave, From: company.FromBoard, Traits: company.LeadersOnly, Weight: company.Weights.SetUp, Do: ledger.Typed(saveModelProvider)},
-	{Name: KindModelProviderRemove, From: company.FromBoard, Traits: company.LeadersOnly, Weight: company.Weights.SetUp, Do: ledger.Typed(removeModelProvider)},
-	{Name: KindModelPriceSet, From: company.FromBoard, Traits: company.LeadersOnly, Weight: company.Weights.SetUp, Do: ledger.Typed(setModelPrice)},
-	{Name: KindModelPriceRemove, From: company.FromBoard, Traits: company.LeadersOnly, Weight: company.Weights.SetUp, Do: ledger.Typed(removeModelPrice)},
+	{Name: KindModelProviderSave, From: company.FromBoard, Traits: company.LeadersOnly, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(saveModelProvider)},
+	{Name: KindModelProviderRemove, From: company.FromBoard, Traits: company.LeadersOnly, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(removeModelProvider)},
+	{Name: KindModelPriceSet, From: company.FromBoard, Traits: company.LeadersOnly, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(setModelPrice)},
+	{Name: KindModelPriceRemove, From: company.FromBoard, Traits: company.LeadersOnly, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(removeModelPrice)},
 }
 
 // UpstreamsOf returns the upstreams that calls of a company may go to: its own first, then
@@ -315,7 +320,8 @@ func saveModelProvider(c *ledger.Context, p SaveModelProvider) (any, error) {
 	}
 	putModelProvider(c.Tx, row)
 	c.Record(ledger.Change{Action: action, EntityType: "model_provider", EntityID: row.ID,
-		Details: core.Object{}.Str("name", row.Name).Str("kind", string(row.Kind)).Str("baseUrl", row.BaseURL).Bool("hasKey", row.HasKey()).Close()})
+		Details: core.Object{}.Str("name", row.Name).Str("kind", string(row.Kind)).Str("baseUrl", row.BaseURL).
+			Bool("hasKey", row.HasKey()).Close()})
 	return row, nil
 }
 
@@ -337,7 +343,8 @@ func (p ModelProvider) check(tx *ledger.Tx) error {
 		return bad("apiKey: at most %d bytes are possible", MaxModelKey)
 	}
 	u, err := url.Parse(p.BaseURL)
-	if err != nil || len(p.BaseURL) > 500 || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || len(p.BaseURL) > 500 || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return bad("baseUrl: an http or https URL without user, query and fragment is needed")
 	}
 	for _, m := range p.Models {
@@ -394,7 +401,8 @@ func removeModelProvider(c *ledger.Context, p DropModelProvider) (any, error) {
 	} else {
 		modelProviders.Delete(c.Tx, ledger.CompanyID(row.Company), row.ID)
 	}
-	c.Record(ledger.Change{Action: "model_provider.removed", EntityType: "model_provider", EntityID: row.ID, Details: core.Object{}.Str("name", row.Name).Close()})
+	c.Record(ledger.Change{Action: "model_provider.removed", EntityType: "model_provider", EntityID: row.ID,
+		Details: core.Object{}.Str("name", row.Name).Close()})
 	return nil, nil
 }
 
@@ -412,8 +420,10 @@ func setModelPrice(c *ledger.Context, p SetModelPrice) (any, error) {
 	if !modelPattern(row.Model) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "model: %q is not the name of a model", row.Model)
 	}
-	if min(row.Input, row.Output, row.CacheRead, row.CacheWrite) < 0 || max(row.Input, row.Output, row.CacheRead, row.CacheWrite) > MaxModelPrice {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "A price is 0 to %d micro-cents for a million tokens", int64(MaxModelPrice))
+	if min(row.Input, row.Output, row.CacheRead, row.CacheWrite) < 0 || max(row.Input, row.Output, row.CacheRead,
+		row.CacheWrite) > MaxModelPrice {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "A price is 0 to %d micro-cents for a million tokens",
+			int64(MaxModelPrice))
 	}
 	old, ok := modelPriceOf(c.Tx, of, row.Model)
 	if !ok && len(ModelPricesOf(c.Tx, of)) >= MaxModelPrices {
@@ -426,7 +436,8 @@ func setModelPrice(c *ledger.Context, p SetModelPrice) (any, error) {
 		modelPrices.Put(c.Tx, of, id, row)
 	}
 	c.Record(ledger.Change{Action: "model_price.set", EntityType: "model_price", EntityID: row.Model,
-		Details: core.Object{}.Int("input", row.Input).Int("output", row.Output).Int("cacheRead", row.CacheRead).Int("cacheWrite", row.CacheWrite).Int("version", int64(row.Version)).Close()})
+		Details: core.Object{}.Int("input", row.Input).Int("output", row.Output).Int("cacheRead", row.CacheRead).
+			Int("cacheWrite", row.CacheWrite).Int("version", int64(row.Version)).Close()})
 	return row, nil
 }
 

@@ -44,7 +44,8 @@ func overrideOf(payload json.RawMessage) (o override, err error) {
 	if o.Window != "" && !slices.Contains(WindowKinds, o.Window) {
 		return o, ledger.Refuse(ledger.Invalid, nil, "payload.windowKind is not a window: %s", o.Window)
 	}
-	if o.Type != "" && !slices.Contains([]entity.ScopeType{entity.ScopeCompany, entity.ScopeAgent, entity.ScopeProject}, o.Type) {
+	if o.Type != "" && !slices.Contains([]entity.ScopeType{entity.ScopeCompany, entity.ScopeAgent,
+		entity.ScopeProject}, o.Type) {
 		return o, ledger.Refuse(ledger.Invalid, nil, "payload.scopeType is not a scope: %s", o.Type)
 	}
 	return o, nil
@@ -54,13 +55,17 @@ func overrideOf(payload json.RawMessage) (o override, err error) {
 // limit; it proposes the spent money plus one more budget. It returns the approval's ID.
 func askForOverride(c *ledger.Context, b ScopeBudget, p BudgetPolicy, in BudgetIncident) string {
 	company := c.Cmd.Company
-	payload := core.Object{}.Str("scopeType", string(in.Type)).Str("scopeId", in.Scope).Str("scopeName", ScopeName(c.Tx, company, b.Type, b.ID)).
-		Str("metric", "billed_cents").Str("windowKind", string(in.Window)).Raw("windowStart", momentJSON(in.Start)).Raw("windowEnd", momentJSON(in.End)).
-		Str("policyId", in.Policy).Int("budgetAmount", in.Limit.Cents()).Int("observedAmount", in.Observed.Cents()).Int("warnPercent", p.WarnPercent).
+	payload := core.Object{}.Str("scopeType", string(in.Type)).Str("scopeId", in.Scope).Str("scopeName",
+		ScopeName(c.Tx, company, b.Type, b.ID)).
+		Str("metric", "billed_cents").Str("windowKind", string(in.Window)).Raw("windowStart", momentJSON(in.Start)).
+		Raw("windowEnd", momentJSON(in.End)).
+		Str("policyId", in.Policy).Int("budgetAmount", in.Limit.Cents()).Int("observedAmount", in.Observed.Cents()).
+		Int("warnPercent", p.WarnPercent).
 		Str("thresholdType", in.Threshold).Int("proposedAmount", in.Observed.Plus(in.Limit).Cents()).
 		Str("guidance", "Approve to raise the limit and let the scope go on, or reject to keep it paused.").Close()
 	v, _ := core.ParseJSON(payload)
-	a, err := openApproval(c, Approval{ID: core.DerivedID("budget-approval", in.ID), Company: company, Type: ApprovalBudget, Incident: core.NullText(in.ID), Payload: core.FormatJSON(v)}, nil)
+	a, err := openApproval(c, Approval{ID: core.DerivedID("budget-approval", in.ID), Company: company,
+		Type: ApprovalBudget, Incident: core.NullText(in.ID), Payload: core.FormatJSON(v)}, nil)
 	if err != nil {
 		panic("company: " + err.Error()) // the ID is derived from the incident's, which is new
 	}

@@ -180,8 +180,10 @@ const (
 )
 
 var reservationKinds = []company.Kind{
-	{Name: KindBudgetReserve, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(reserve)},
-	{Name: KindBudgetSettle, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(settle)},
+	{Name: KindBudgetReserve, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(reserve)},
+	{Name: KindBudgetSettle, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(settle)},
 	{Name: KindBudgetWriteoff, From: company.FromBoard, Weight: company.Weights.Spending, Do: ledger.Typed(writeOff)},
 }
 
@@ -229,8 +231,10 @@ func reserve(c *ledger.Context, p Reserve) (any, error) {
 	if !core.IsID(p.ID) || min(p.Want, p.Least, p.Slice) < 0 || p.Least > p.Want || max(p.Want, p.Slice) > MaxReservation {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "Reservation is out of range")
 	}
-	r := Reservation{ID: p.ID, Company: company, Agent: p.Agent, Project: core.NullText(p.Project), Run: core.NullText(p.Run), Slice: p.Slice > 0,
-		Node: c.Cmd.Actor.ID, Session: c.Session, Status: ReservationOpen, Until: min(p.Until, now+MaxReservationTime), CreatedAt: now, UpdatedAt: now}
+	r := Reservation{ID: p.ID, Company: company, Agent: p.Agent, Project: core.NullText(p.Project),
+		Run: core.NullText(p.Run), Slice: p.Slice > 0,
+		Node: c.Cmd.Actor.ID, Session: c.Session, Status: ReservationOpen, Until: min(p.Until, now+MaxReservationTime),
+		CreatedAt: now, UpdatedAt: now}
 	if err := MaySpend(c.Tx, r); err != nil {
 		return nil, err
 	}
@@ -268,14 +272,16 @@ func MaySpend(tx *ledger.Tx, r Reservation) error {
 			return ledger.Refuse(ledger.NotFound, nil, "Project not found")
 		}
 		if p.PauseReason != "" {
-			return errBudget("budget_paused", core.Object{}.Str("scopeType", "project").Str("scopeId", p.ID).Str("reason", string(p.PauseReason)).Close(),
+			return errBudget("budget_paused", core.Object{}.Str("scopeType", "project").Str("scopeId", p.ID).
+				Str("reason", string(p.PauseReason)).Close(),
 				"The project is paused")
 		}
 	}
 	switch why := a.Stopped(tx); why {
 	case "":
 	case "budget.blocked":
-		return errBudget("budget_paused", core.Object{}.Str("scopeType", "agent").Str("scopeId", a.ID).Str("reason", entity.PausedForBudget).Close(),
+		return errBudget("budget_paused", core.Object{}.Str("scopeType", "agent").Str("scopeId", a.ID).
+			Str("reason", entity.PausedForBudget).Close(),
 			"Agent is paused because its budget hard-stop was reached.")
 	default:
 		code := "agent_stopped"
@@ -285,11 +291,14 @@ func MaySpend(tx *ledger.Tx, r Reservation) error {
 		if row, ok := entity.CompanyTable.Get(tx, r.Company, r.Company); ok && row.PauseReason == entity.PausedForBudget {
 			code = "budget_paused"
 		}
-		return errBudget(code, core.Object{}.Str("scopeType", "agent").Str("scopeId", a.ID).Str("reason", why).Close(), "The agent may not act now: %s", why)
+		return errBudget(code, core.Object{}.Str("scopeType", "agent").Str("scopeId", a.ID).Str("reason", why).Close(),
+			"The agent may not act now: %s", why)
 	}
 	if r.Run != "" {
-		if run, ok := entity.RunTable.Get(tx, r.Company, string(r.Run)); !ok || run.Agent != r.Agent || run.Status != entity.RunRunning || run.Node != r.Node || run.Session != r.Session {
-			return errBudget("run_not_running", core.Object{}.Str("runId", string(r.Run)).Close(), "Run %s does not run on this node", r.Run)
+		if run, ok := entity.RunTable.Get(tx, r.Company, string(r.Run)); !ok || run.Agent != r.Agent ||
+			run.Status != entity.RunRunning || run.Node != r.Node || run.Session != r.Session {
+			return errBudget("run_not_running", core.Object{}.Str("runId", string(r.Run)).Close(),
+				"Run %s does not run on this node", r.Run)
 		}
 	}
 	return nil
@@ -314,8 +323,10 @@ func (r Reservation) fit(c *ledger.Context, p Reserve, now core.Time) (core.Mone
 			continue
 		}
 		if room < p.Least {
-			return 0, errBudget("budget_exceeded", core.Object{}.Str("scopeType", string(b.Type)).Str("scopeId", b.ID).Str("windowKind", string(by.Window)).
-				Int("amountLimit", by.Amount.Cents()).Int("amountObserved", b.Spent(by.Window).Cents()).Int("amountHeld", b.Held.Cents()).
+			return 0, errBudget("budget_exceeded", core.Object{}.Str("scopeType", string(b.Type)).Str("scopeId", b.ID).
+				Str("windowKind", string(by.Window)).
+				Int("amountLimit", by.Amount.Cents()).Int("amountObserved", b.Spent(by.Window).Cents()).Int("amountHeld",
+				b.Held.Cents()).
 				Int("amountAsked", p.Least.Cents()).Close(), "The budget of the %s does not allow this call.", b.Type)
 		}
 		amount, most = min(amount, room), min(most, room/sliceShare)
@@ -336,15 +347,18 @@ func settle(c *ledger.Context, p Settle) (any, error) {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Reservations are settled by nodes")
 	}
 	if len(p.Calls) > MaxSettledEvents || p.Close && p.Uncertain {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "One command settles at most %d calls, and can not both close and be uncertain", MaxSettledEvents)
+		return nil, ledger.Refuse(ledger.Invalid, nil,
+			"One command settles at most %d calls, and can not both close and be uncertain", MaxSettledEvents)
 	}
 	r, ok := Reservations.Get(c.Tx, company, p.Reservation)
 	switch {
 	case !ok && p.Close && len(p.Calls) == 0 && core.IsID(p.Reservation):
 		// The node does not know whether the reservation exists: from here on it can not be made.
-		r = Reservation{ID: p.Reservation, Company: company, Node: c.Cmd.Actor.ID, Status: ReservationOpen, CreatedAt: now, UpdatedAt: now}
+		r = Reservation{ID: p.Reservation, Company: company, Node: c.Cmd.Actor.ID, Status: ReservationOpen, CreatedAt: now,
+			UpdatedAt: now}
 		r.close(c, ReservationSettled)
-		c.Record(ledger.Change{Action: "budget.released", EntityType: "reservation", EntityID: r.ID, Details: core.Object{}.Str("nodeId", r.Node).Close()})
+		c.Record(ledger.Change{Action: "budget.released", EntityType: "reservation", EntityID: r.ID,
+			Details: core.Object{}.Str("nodeId", r.Node).Close()})
 		return r, nil
 	case !ok:
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Reservation not found")
@@ -394,7 +408,8 @@ func settle(c *ledger.Context, p Settle) (any, error) {
 		}
 		ended = r.Held()
 		c.Record(ledger.Change{Action: action, EntityType: "reservation", EntityID: r.ID,
-			Details: core.Object{}.Str("agentId", r.Agent).Int("calls", int64(len(fresh))).Int("costCents", total.Cents()).Bool("closed", p.Close).Str("nodeId", r.Node).Close()})
+			Details: core.Object{}.Str("agentId", r.Agent).Int("calls", int64(len(fresh))).Int("costCents", total.Cents()).
+				Bool("closed", p.Close).Str("nodeId", r.Node).Close()})
 	} else {
 		c.Record(ledger.Change{Action: "budget.uncertain", EntityType: "reservation", EntityID: r.ID,
 			Details: core.Object{}.Str("agentId", r.Agent).Int("heldCents", r.Held().Cents()).Str("nodeId", r.Node).Close()})
@@ -448,7 +463,8 @@ func (r Reservation) fresh(tx *ledger.Tx, calls []Metered, now core.Time) ([]Met
 		if !core.IsID(e.ID) || e.Provider == "" || e.Model == "" || m.Beyond < 0 || m.Beyond > MaxReservation {
 			return nil, ledger.Refuse(ledger.Invalid, nil, "Call is malformed")
 		}
-		if tx.Has(CostIDKey(r.Company, e.ID)) || slices.ContainsFunc(out, func(o Metered) bool { return o.Event.ID == e.ID }) {
+		if tx.Has(CostIDKey(r.Company, e.ID)) || slices.ContainsFunc(out,
+			func(o Metered) bool { return o.Event.ID == e.ID }) {
 			continue
 		}
 		e.Company, e.Agent, e.Project = r.Company, r.Agent, r.Project
@@ -497,10 +513,12 @@ func writeOff(c *ledger.Context, p WriteOff) (any, error) {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Reservation not found")
 	}
 	if r.Status != ReservationOpen {
-		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(r.Status)).Close(), "The reservation is %s already", r.Status)
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(r.Status)).Close(),
+			"The reservation is %s already", r.Status)
 	}
 	if !r.Uncertain && !ReservationLost(c.Tx, r) {
-		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("nodeId", r.Node).Close(), "Its node is there and spends from it")
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("nodeId", r.Node).Close(),
+			"Its node is there and spends from it")
 	}
 	held := r.Held()
 	spent := held
@@ -508,17 +526,21 @@ func writeOff(c *ledger.Context, p WriteOff) (any, error) {
 		spent = *p.Spent
 	}
 	if spent < 0 || spent > held {
-		return nil, ledger.Refuse(ledger.Unprocessable, core.Object{}.Int("amountHeld", held.Cents()).Close(), "At most what is held can have been spent")
+		return nil, ledger.Refuse(ledger.Unprocessable, core.Object{}.Int("amountHeld", held.Cents()).Close(),
+			"At most what is held can have been spent")
 	}
 	if spent > 0 {
-		e := CostEvent{ID: core.DerivedID("written-off", string(company), r.ID), Company: company, Agent: r.Agent, Project: r.Project, Provider: "selvage", Biller: "selvage",
-			BillingType: "metered_api", CostStatus: "reported", Model: "written-off", Cost: spent, OccurredAt: now, CreatedAt: now, Reservation: core.NullText(r.ID)}
+		e := CostEvent{ID: core.DerivedID("written-off", string(company), r.ID), Company: company, Agent: r.Agent,
+			Project: r.Project, Provider: "selvage", Biller: "selvage",
+			BillingType: "metered_api", CostStatus: "reported", Model: "written-off", Cost: spent, OccurredAt: now,
+			CreatedAt: now, Reservation: core.NullText(r.ID)}
 		bookCost(c.Tx, e)
 	}
 	r.Credit = spent
 	r.close(c, ReservationWrittenOff)
 	c.Record(ledger.Change{Action: "budget.written_off", EntityType: "reservation", EntityID: r.ID,
-		Details: core.Object{}.Str("agentId", r.Agent).Str("nodeId", r.Node).Int("heldCents", held.Cents()).Int("spentCents", spent.Cents()).Null("note", p.Note).Close()})
+		Details: core.Object{}.Str("agentId", r.Agent).Str("nodeId", r.Node).Int("heldCents", held.Cents()).Int("spentCents",
+			spent.Cents()).Null("note", p.Note).Close()})
 	return r, r.count(c, held, spent, 1)
 }
 

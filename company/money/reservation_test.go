@@ -24,29 +24,36 @@ func TestReserveAndSettle(t *testing.T) {
 	project := d.Project("Arm")
 	session := d.Open("one")
 	until := core.TimeOf(d.Now.Add(time.Hour))
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Amount: core.Cents(100)}, nil)
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: string(d.Company), Window: money.WindowDay, Amount: core.Cents(150)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada,
+		Amount: core.Cents(100)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: string(d.Company),
+		Window: money.WindowDay, Amount: core.Cents(150)}, nil)
 	ask := func(agent string, want, least, slice core.Money) (r money.Reservation, err error) {
-		err = d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: agent, Project: project, Want: want, Least: least, Slice: slice, Until: until}, &r)
+		err = d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: agent, Project: project, Want: want,
+			Least: least, Slice: slice, Until: until}, &r)
 		return r, err
 	}
-	for what, p := range map[string]money.Reserve{"negative": {Want: -1}, "least above want": {Want: 1, Least: 2}, "too much": {Want: money.MaxReservation + 1}} {
+	for what, p := range map[string]money.Reserve{"negative": {Want: -1}, "least above want": {Want: 1, Least: 2},
+		"too much": {Want: money.MaxReservation + 1}} {
 		p.ID, p.Agent = d.ID(), ada
 		if r := companytest.Refused(t, d.OfNode("one", session, "budget.reserve", p, nil)); r.Code != ledger.Invalid {
 			t.Errorf("%s: %s %q", what, r.Code, r.Message)
 		}
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada}, nil), ledger.Forbidden, "Reservations are made by nodes")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada}, nil),
+		ledger.Forbidden, "Reservations are made by nodes")
 	r, err := ask(ada, core.Cents(60), 0, 0)
 	if err != nil || r.Amount != core.Cents(60) || r.Slice || r.Until != core.TimeOf(d.Now)+money.MaxReservationTime {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	var again money.Reservation
-	if err := d.OfNode("one", session, "budget.reserve", money.Reserve{ID: r.ID, Agent: ada, Want: core.Cents(60), Until: until}, &again); err != nil || again != r {
+	if err := d.OfNode("one", session, "budget.reserve", money.Reserve{ID: r.ID, Agent: ada, Want: core.Cents(60),
+		Until: until}, &again); err != nil || again != r {
 		t.Errorf("asked again: %+v, %v", again, err)
 	}
 	no := companytest.Refused(t, func() error { _, err := ask(ada, core.Cents(41), 0, 0); return err }())
-	if m := companytest.Detail(t, no); no.ErrCode != "budget_exceeded" || m["scopeType"] != "agent" || m["amountHeld"] != 60.0 || m["amountLimit"] != 100.0 {
+	if m := companytest.Detail(t, no); no.ErrCode != "budget_exceeded" || m["scopeType"] != "agent" ||
+		m["amountHeld"] != 60.0 || m["amountLimit"] != 100.0 {
 		t.Errorf("refused with %s %v", no.ErrCode, m)
 	}
 	part, err := ask(ada, core.Cents(50), core.Cents(10), core.Cents(500))
@@ -68,28 +75,36 @@ func TestReserveAndSettle(t *testing.T) {
 	tell := money.Settle{Reservation: r.ID, Calls: []money.Metered{call, d.Call(core.Cents(5))}}
 	var s money.Reservation
 	for range 2 { // the second time changes nothing
-		if err := d.OfNode("one", session, "budget.settle", tell, &s); err != nil || s.Spent != core.Cents(30) || s.Calls != 2 || s.Held() != core.Cents(30) {
+		if err := d.OfNode("one", session, "budget.settle", tell, &s); err != nil || s.Spent != core.Cents(30) ||
+			s.Calls != 2 || s.Held() != core.Cents(30) {
 			t.Fatalf("settled: %+v, %v", s, err)
 		}
 	}
-	if got := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, core.TimeOf(d.Now)); got.Month != core.Cents(30) || got.Held != core.Cents(70) || got.Holds != 2 {
+	if got := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, core.TimeOf(d.Now)); got.Month != core.Cents(30) ||
+		got.Held != core.Cents(70) || got.Holds != 2 {
 		t.Errorf("spent %d, held %d of %d", got.Month, got.Held, got.Holds)
 	}
-	if by := money.CostsBy(d.Tx, d.Company, money.ByAgent, money.Span{}); len(by) != 1 || by[0].Cost != core.Cents(30) || by[0].Agent != ada {
+	if by := money.CostsBy(d.Tx, d.Company, money.ByAgent, money.Span{}); len(by) != 1 || by[0].Cost != core.Cents(30) ||
+		by[0].Agent != ada {
 		t.Errorf("by agent: %+v", by)
 	}
-	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID, Calls: []money.Metered{d.Call(core.Cents(31))}}, nil); companytest.Refused(t, err).ErrCode != "beyond_reservation" {
+	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID,
+		Calls: []money.Metered{d.Call(core.Cents(31))}}, nil); companytest.Refused(t, err).ErrCode != "beyond_reservation" {
 		t.Errorf("beyond: %v", err)
 	}
-	companytest.WantRefusal(t, d.OfNode("two", session, "budget.settle", money.Settle{Reservation: r.ID, Close: true}, nil), ledger.Forbidden, "The reservation is another node's")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil), ledger.Conflict, "Its node is there and spends from it")
-	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID, Close: true}, &s); err != nil || s.Status != money.ReservationSettled {
+	companytest.WantRefusal(t, d.OfNode("two", session, "budget.settle", money.Settle{Reservation: r.ID, Close: true},
+		nil), ledger.Forbidden, "The reservation is another node's")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil),
+		ledger.Conflict, "Its node is there and spends from it")
+	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID, Close: true}, &s); err != nil ||
+		s.Status != money.ReservationSettled {
 		t.Fatalf("closed: %+v, %v", s, err)
 	}
 	if err := d.OfNode("one", session, "budget.settle", tell, nil); err != nil {
 		t.Errorf("told again when it is settled: %v", err)
 	}
-	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID, Calls: []money.Metered{d.Call(1)}}, nil); companytest.Refused(t, err).ErrCode != "reservation_settled" {
+	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID, Calls: []money.Metered{d.Call(1)}},
+		nil); companytest.Refused(t, err).ErrCode != "reservation_settled" {
 		t.Errorf("another call when it is settled: %v", err)
 	}
 	if got := d.HeldBy(entity.ScopeAgent, ada); got != part.Amount {
@@ -98,7 +113,8 @@ func TestReserveAndSettle(t *testing.T) {
 	// What a call cost beyond its grant is booked and stops the scope.
 	beyond := d.Call(part.Amount)
 	beyond.Beyond = core.Cents(60)
-	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: part.ID, Calls: []money.Metered{beyond}, Close: true}, nil); err != nil {
+	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: part.ID, Calls: []money.Metered{beyond},
+		Close: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada); a.Status != entity.AgentPaused || a.PauseReason != "budget" {
@@ -130,7 +146,8 @@ func TestReservationsStopWithTheirScope(t *testing.T) {
 	ada, project := d.Agent("Ada"), d.Project("Arm")
 	session := d.Open("one")
 	ask := func(run string) error {
-		return d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Project: project, Run: run, Want: 1, Until: core.TimeOf(d.Now)}, nil)
+		return d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Project: project, Run: run,
+			Want: 1, Until: core.TimeOf(d.Now)}, nil)
 	}
 	run := d.Run(ada)
 	if r := companytest.Refused(t, ask(run)); r.ErrCode != "run_not_running" {
@@ -154,14 +171,17 @@ func TestReservationsStopWithTheirScope(t *testing.T) {
 		t.Errorf("a run that is over: %s", r.ErrCode)
 	}
 	for _, scope := range []entity.ScopeType{entity.ScopeProject, entity.ScopeCompany} {
-		id := map[entity.ScopeType]ledger.CompanyID{entity.ScopeProject: ledger.CompanyID(project), entity.ScopeCompany: d.Company}[scope]
-		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: string(id), Window: money.WindowLifetime, Amount: 1}, nil)
+		id := map[entity.ScopeType]ledger.CompanyID{entity.ScopeProject: ledger.CompanyID(project),
+			entity.ScopeCompany: d.Company}[scope]
+		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: string(id),
+			Window: money.WindowLifetime, Amount: 1}, nil)
 		e := money.CostEvent{ID: d.ID(), Agent: ada, Project: core.NullText(project), Provider: "p", Model: "m", Cost: 1}
 		d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: e}, nil)
 		if r := companytest.Refused(t, ask("")); r.ErrCode != "budget_paused" {
 			t.Errorf("%s: %s", scope, r.ErrCode)
 		}
-		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: string(id), Window: money.WindowLifetime, Amount: core.Cents(1)}, nil)
+		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: string(id),
+			Window: money.WindowLifetime, Amount: core.Cents(1)}, nil)
 		if err := ask(""); err != nil {
 			t.Errorf("%s with another limit: %v", scope, err)
 		}
@@ -183,7 +203,8 @@ func TestHeldWhileANodeIsLost(t *testing.T) {
 	} {
 		d := companytest.NewDesk(t)
 		ada := d.Agent("Ada")
-		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Amount: core.Cents(50)}, nil)
+		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada,
+			Amount: core.Cents(50)}, nil)
 		session := d.Open("one")
 		var r money.Reservation
 		p := money.Reserve{ID: d.ID(), Agent: ada, Want: core.Cents(40), Until: core.TimeOf(d.Now)}
@@ -196,24 +217,29 @@ func TestHeldWhileANodeIsLost(t *testing.T) {
 			t.Fatalf("%s: it is not held", tc.name)
 		}
 		other := d.Open("two")
-		if err := d.OfNode("two", other, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Want: core.Cents(11), Until: core.TimeOf(d.Now)}, nil); companytest.Refused(t, err).ErrCode != "budget_exceeded" {
+		if err := d.OfNode("two", other, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Want: core.Cents(11),
+			Until: core.TimeOf(d.Now)}, nil); companytest.Refused(t, err).ErrCode != "budget_exceeded" {
 			t.Errorf("%s: %v", tc.name, err)
 		}
-		companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada}, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil), ledger.Forbidden, "Board access required")
-		companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID, Spent: new(core.Cents(41))}, nil), ledger.Unprocessable, "At most what is held can have been spent")
+		companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada}, "budget.writeoff", money.WriteOff{Reservation: r.ID},
+			nil), ledger.Forbidden, "Board access required")
+		companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID,
+			Spent: new(core.Cents(41))}, nil), ledger.Unprocessable, "At most what is held can have been spent")
 		d.Must(t, companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID, Spent: tc.spent}, &r)
 		b := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, core.TimeOf(d.Now))
 		if b.Held != 0 || b.Holds != 0 || b.Month != tc.booked || r.Status != money.ReservationWrittenOff {
 			t.Errorf("%s: held %d, spent %d, %+v", tc.name, b.Held, b.Month, r)
 		}
-		companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil), ledger.Conflict, "The reservation is written_off already")
+		companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil),
+			ledger.Conflict, "The reservation is written_off already")
 		late := money.Settle{Reservation: r.ID, Calls: []money.Metered{d.Call(tc.late)}, Close: true}
 		for range 2 {
 			if err := d.OfNode("one", d.Open("one"), "budget.settle", late, nil); err != nil {
 				t.Fatalf("%s: the node comes back: %v", tc.name, err)
 			}
 		}
-		if b := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, core.TimeOf(d.Now)); b.Held != 0 || b.Month != tc.afterwards {
+		if b := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, core.TimeOf(d.Now)); b.Held != 0 ||
+			b.Month != tc.afterwards {
 			t.Errorf("%s: in the end held %d, spent %d, want %d", tc.name, b.Held, b.Month, tc.afterwards)
 		}
 	}
@@ -226,11 +252,13 @@ func TestReleaseOfWhatWasNeverMade(t *testing.T) {
 	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: id, Close: true}, nil); err != nil {
 		t.Fatal(err)
 	}
-	err := d.OfNode("one", session, "budget.reserve", money.Reserve{ID: id, Agent: ada, Want: 1, Until: core.TimeOf(d.Now)}, nil)
+	err := d.OfNode("one", session, "budget.reserve", money.Reserve{ID: id, Agent: ada, Want: 1,
+		Until: core.TimeOf(d.Now)}, nil)
 	if companytest.Refused(t, err).ErrCode != "reservation_taken" {
 		t.Errorf("the reservation came after its release: %v", err)
 	}
-	companytest.WantRefusal(t, d.OfNode("one", session, "budget.settle", money.Settle{Reservation: d.ID(), Calls: []money.Metered{d.Call(1)}}, nil), ledger.NotFound, "Reservation not found")
+	companytest.WantRefusal(t, d.OfNode("one", session, "budget.settle", money.Settle{Reservation: d.ID(),
+		Calls: []money.Metered{d.Call(1)}}, nil), ledger.NotFound, "Reservation not found")
 }
 
 func TestSettleOutlivesWhatItIsAbout(t *testing.T) {
@@ -239,7 +267,8 @@ func TestSettleOutlivesWhatItIsAbout(t *testing.T) {
 	ada, project, session := d.Agent("Ada"), d.Project("Arm"), d.Open("one")
 	i := d.Issue(t, company.CreateIssue{Project: project})
 	var r money.Reservation
-	if err := d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Project: project, Want: core.Cents(9), Until: core.TimeOf(d.Now)}, &r); err != nil {
+	if err := d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Project: project,
+		Want: core.Cents(9), Until: core.TimeOf(d.Now)}, &r); err != nil {
 		t.Fatal(err)
 	}
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: i.ID}, nil)
@@ -247,10 +276,12 @@ func TestSettleOutlivesWhatItIsAbout(t *testing.T) {
 	d.Must(t, companytest.Board, "agent.delete", company.ChangeAgent{Agent: ada}, nil)
 	call := d.Call(core.Cents(4))
 	call.Event.Issue, call.Event.Run = core.NullText(i.ID), core.NullText(companytest.UID(7))
-	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID, Calls: []money.Metered{call}, Close: true}, nil); err != nil {
+	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID, Calls: []money.Metered{call},
+		Close: true}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if b := money.BudgetOf(d.Tx, d.Company, entity.ScopeCompany, string(d.Company), core.TimeOf(d.Now)); b.Held != 0 || b.Month != core.Cents(4) {
+	if b := money.BudgetOf(d.Tx, d.Company, entity.ScopeCompany, string(d.Company), core.TimeOf(d.Now)); b.Held != 0 ||
+		b.Month != core.Cents(4) {
 		t.Errorf("the company holds %d and spent %d", b.Held, b.Month)
 	}
 	if d.Tx.Has(money.BudgetTable.Key(d.Company, money.ScopeKey(entity.ScopeAgent, ada))) {
@@ -329,7 +360,9 @@ func (s *spender) step() {
 		}
 		agent := s.agents[s.draw(len(s.agents), "agent")]
 		cost := core.Money(s.draw(int(core.Cents(20)), "reported"))
-		if err := s.Desk.Do(companytest.Board, "cost.report", money.ReportCost{Event: money.CostEvent{ID: s.ID(), Agent: agent, Provider: "p", Model: "m", Cost: cost, OccurredAt: core.TimeOf(s.Now)}}, nil); err == nil {
+		if err := s.Desk.Do(companytest.Board, "cost.report",
+			money.ReportCost{Event: money.CostEvent{ID: s.ID(), Agent: agent, Provider: "p", Model: "m", Cost: cost,
+				OccurredAt: core.TimeOf(s.Now)}}, nil); err == nil {
 			s.booked[ledger.CompanyID(agent)] += cost
 			s.booked[s.Company] += cost
 		}
@@ -340,8 +373,9 @@ func (s *spender) reserve(n *spendingNode) {
 	if n.session == 0 {
 		return
 	}
-	p := money.Reserve{ID: s.ID(), Agent: s.agents[s.draw(len(s.agents), "agent")], Project: s.projects[s.draw(len(s.projects), "project")],
-		Want: core.Money(s.draw(int(core.Cents(60)), "want")), Until: core.TimeOf(s.Now) + 60_000}
+	p := money.Reserve{ID: s.ID(), Agent: s.agents[s.draw(len(s.agents), "agent")],
+		Project: s.projects[s.draw(len(s.projects), "project")],
+		Want:    core.Money(s.draw(int(core.Cents(60)), "want")), Until: core.TimeOf(s.Now) + 60_000}
 	p.Least = core.Money(s.draw(int(p.Want)+1, "least"))
 	if s.draw(2, "slice") == 0 {
 		p.Slice = core.Money(s.draw(int(core.Cents(200)), "size"))
@@ -398,9 +432,12 @@ func (s *spender) settle(n *spendingNode, last bool) {
 }
 
 func (s *spender) setLimit() {
-	p := money.SetBudget{Type: []entity.ScopeType{entity.ScopeAgent, entity.ScopeProject, entity.ScopeCompany}[s.draw(3, "type")], Window: money.WindowKinds[s.draw(len(money.WindowKinds), "window")],
+	p := money.SetBudget{Type: []entity.ScopeType{entity.ScopeAgent, entity.ScopeProject, entity.ScopeCompany}[s.draw(3,
+		"type")], Window: money.WindowKinds[s.draw(len(money.WindowKinds), "window")],
 		Amount: core.Cents(int64(s.draw(400, "limit")))}
-	p.Scope = map[entity.ScopeType]string{entity.ScopeCompany: string(s.Company), entity.ScopeAgent: s.agents[s.draw(len(s.agents), "agent")], entity.ScopeProject: s.projects[1+s.draw(len(s.projects)-1, "project")]}[p.Type]
+	p.Scope = map[entity.ScopeType]string{entity.ScopeCompany: string(s.Company),
+		entity.ScopeAgent:   s.agents[s.draw(len(s.agents), "agent")],
+		entity.ScopeProject: s.projects[1+s.draw(len(s.projects)-1, "project")]}[p.Type]
 	if err := s.Desk.Do(companytest.Board, "budget.set", p, nil); err != nil {
 		s.rt.Fatal(err)
 	}
@@ -533,7 +570,8 @@ func TestNothingMeteredIsOverspent(t *testing.T) {
 			rt.Fatalf("overspent by %d micro-cents", w)
 		}
 	})
-	t.Logf("worst overspend of metered calls: %d micro-cents (closest to a limit: %d below it)", max(worst, 0), max(-worst, 0))
+	t.Logf("worst overspend of metered calls: %d micro-cents (closest to a limit: %d below it)", max(worst, 0),
+		max(-worst, 0))
 }
 
 // A planted bug is found: grants that do not see what is held.
@@ -546,15 +584,18 @@ func TestOverspendIsFound(t *testing.T) {
 		d := companytest.NewDesk(companytest.Nil2{})
 		d.Mux["budget.reserve"] = planted.bug.In(d.Mux["budget.reserve"])
 		s := &spender{Desk: d, agents: []string{d.Agent("Ada")}, worst: -core.MaxMoney}
-		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: s.agents[0], Amount: core.Cents(100)}, nil)
+		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: s.agents[0],
+			Amount: core.Cents(100)}, nil)
 		s.limits = []limitSpan{{s.agents[0], money.WindowMonth, core.Cents(100), core.TimeOf(d.Now)}}
 		for _, node := range []string{"one", "two"} {
 			var r money.Reservation
-			if d.OfNode(node, d.Open(node), "budget.reserve", money.Reserve{ID: d.ID(), Agent: s.agents[0], Want: core.Cents(100), Until: core.TimeOf(d.Now)}, &r) == nil {
+			if d.OfNode(node, d.Open(node), "budget.reserve", money.Reserve{ID: d.ID(), Agent: s.agents[0],
+				Want: core.Cents(100), Until: core.TimeOf(d.Now)}, &r) == nil {
 				s.calls = append(s.calls, realCall{r.Agent, "", r.CreatedAt, core.TimeOf(d.Now), r.Amount})
 			}
 		}
-		if got := s.overspent(money.ScopeBudget{Type: entity.ScopeAgent, ID: s.agents[0]}, money.WindowMonth, core.TimeOf(d.Now)); got != planted.want {
+		if got := s.overspent(money.ScopeBudget{Type: entity.ScopeAgent, ID: s.agents[0]}, money.WindowMonth,
+			core.TimeOf(d.Now)); got != planted.want {
 			t.Errorf("%s: overspent by %d, want %d", name, got, planted.want)
 		}
 	}

@@ -274,9 +274,11 @@ func (w *resumer) wake(a entity.WakeTarget, stopped entity.Run, issue string) er
 	if issue == "" {
 		about = stopped.ID
 	}
-	res, err := company.WakeAgent(w.c, a, entity.Wake{Agent: a.ID, Source: entity.WakeAutomation, TriggerDetail: "system", Reason: budgetResumed, Issue: issue, Task: ctx.TaskKey,
-		Fresh: ctx.ForceFreshSession, Comment: ctx.CommentID, Approval: ctx.ApprovalID, ApprovalStatus: ctx.ApprovalStatus, LinkedIssues: ctx.LinkedIssueIDs,
-		Interaction: ctx.InteractionID, InteractionKind: ctx.InteractionKind, InteractionStatus: ctx.InteractionStatus,
+	res, err := company.WakeAgent(w.c, a, entity.Wake{Agent: a.ID, Source: entity.WakeAutomation, TriggerDetail: "system",
+		Reason: budgetResumed, Issue: issue, Task: ctx.TaskKey,
+		Fresh: ctx.ForceFreshSession, Comment: ctx.CommentID, Approval: ctx.ApprovalID, ApprovalStatus: ctx.ApprovalStatus,
+		LinkedIssues: ctx.LinkedIssueIDs,
+		Interaction:  ctx.InteractionID, InteractionKind: ctx.InteractionKind, InteractionStatus: ctx.InteractionStatus,
 		From: "budget.resume", Responsible: ctx.ResponsibleUserID, Stopped: &ctx,
 		Wakeup: core.DerivedID("budget-wake", about, a.ID, at), Run: core.DerivedID("budget-run", about, a.ID, at)})
 	if err == nil && res.Status == entity.WakeQueued {

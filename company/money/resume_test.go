@@ -31,20 +31,24 @@ func stopInTheMiddle(t *testing.T, scope entity.ScopeType) *stoppedWork {
 	t.Helper()
 	d := companytest.NewDesk(t)
 	s := &stoppedWork{Desk: d, ada: d.Hired("Ada"), project: d.Project("Arm"), scope: scope}
-	s.id = map[entity.ScopeType]string{entity.ScopeCompany: string(d.Company), entity.ScopeAgent: s.ada, entity.ScopeProject: s.project}[scope]
+	s.id = map[entity.ScopeType]string{entity.ScopeCompany: string(d.Company), entity.ScopeAgent: s.ada,
+		entity.ScopeProject: s.project}[scope]
 	issue := func() entity.Issue {
 		return d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Project: s.project, Assignee: s.ada})
 	}
 	s.at, s.waits, s.held = d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Project: s.project}), issue(), issue()
 	s.comment = d.ID()
-	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: s.comment, Issue: s.at.ID, Body: "Look here"}, nil)
+	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: s.comment, Issue: s.at.ID,
+		Body: "Look here"}, nil)
 	at := d.OnIssue(t, s.ada, s.at)
 	r, _ := entity.RunOf(d.Tx, d.Company, at.Run)
 	r.Context.CommentID, r.Context.CommentIDs, r.Context.ResponsibleUserID = s.comment, []string{s.comment}, "somebody"
 	d.StoreRun(r)
 	s.free = d.Run(s.ada)
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: s.id, Window: money.WindowMonth, Amount: core.Cents(10)}, nil)
-	d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: s.ada, Project: core.NullText(s.project), Provider: "p", Model: "m", Cost: core.Cents(10)}}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: s.id, Window: money.WindowMonth,
+		Amount: core.Cents(10)}, nil)
+	d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: s.ada,
+		Project: core.NullText(s.project), Provider: "p", Model: "m", Cost: core.Cents(10)}}, nil)
 	if !entity.ScopePaused(d.Tx, d.Company, scope, s.id) {
 		t.Fatalf("the %s is not stopped", scope)
 	}
@@ -77,7 +81,8 @@ func (s *stoppedWork) goesOn(t *testing.T, way string) {
 	switch way {
 	case "resolve":
 		open := money.OpenIncidents(s.Tx, s.Company, core.TimeOf(s.Now))
-		s.Must(t, companytest.Board, "budget.resolve", money.ResolveIncident{Incident: open[0].ID, Action: "raise_budget_and_resume", Amount: new(core.Cents(100))}, nil)
+		s.Must(t, companytest.Board, "budget.resolve", money.ResolveIncident{Incident: open[0].ID,
+			Action: "raise_budget_and_resume", Amount: new(core.Cents(100))}, nil)
 	case "raise":
 		s.Must(t, companytest.Board, "budget.set", set, nil)
 	case "removed":
@@ -95,7 +100,8 @@ func (s *stoppedWork) goesOn(t *testing.T, way string) {
 	case "month, found by a checkout":
 		s.Now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
 		other := s.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Project: s.project})
-		s.Must(t, companytest.Board, "issue.checkout", company.CheckOutIssue{Issue: other.ID, Agent: s.ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+		s.Must(t, companytest.Board, "issue.checkout", company.CheckOutIssue{Issue: other.ID, Agent: s.ada,
+			Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 		s.Must(t, companytest.Board, "budget.sweep", money.SweepBudgets{}, nil)
 	}
 }
@@ -107,7 +113,8 @@ func (s *stoppedWork) goesOn(t *testing.T, way string) {
 func TestWhatABudgetStoppedGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, scope := range []entity.ScopeType{entity.ScopeAgent, entity.ScopeProject, entity.ScopeCompany} {
-		for _, way := range []string{"resolve", "raise", "removed", "inactive", "no hard stop", "month", "month, found by a checkout"} {
+		for _, way := range []string{"resolve", "raise", "removed", "inactive", "no hard stop", "month",
+			"month, found by a checkout"} {
 			t.Run(fmt.Sprintf("%s %s", scope, way), func(t *testing.T) {
 				s := stopInTheMiddle(t, scope)
 				s.goesOn(t, way)
@@ -120,10 +127,12 @@ func TestWhatABudgetStoppedGoesOn(t *testing.T) {
 					t.Errorf("what is on hold has %d runs", n)
 				}
 				r := entity.LiveRunsOnIssue(s.Tx, s.Load(s.at.ID))[0]
-				if !slices.Equal(r.Context.CommentIDs, []string{s.comment}) || r.Context.ResponsibleUserID != "somebody" || r.Context.WakeReason != money.BudgetResumed {
+				if !slices.Equal(r.Context.CommentIDs, []string{s.comment}) || r.Context.ResponsibleUserID != "somebody" ||
+					r.Context.WakeReason != money.BudgetResumed {
 					t.Errorf("what was at work goes on about %+v", r.Context)
 				}
-				free := slices.DeleteFunc(entity.LiveRunsOfAgent(s.Tx, s.Company, s.ada), func(r entity.Run) bool { return r.Context.IssueID != "" || r.ID == s.free })
+				free := slices.DeleteFunc(entity.LiveRunsOfAgent(s.Tx, s.Company, s.ada),
+					func(r entity.Run) bool { return r.Context.IssueID != "" || r.ID == s.free })
 				if want := map[bool]int{true: 0, false: 1}[scope == entity.ScopeProject]; len(free) != want {
 					t.Errorf("%d runs about no issue, want %d", len(free), want)
 				}
@@ -151,7 +160,8 @@ func TestARaiseLeavesWhatAPersonDecided(t *testing.T) {
 	for name, decide := range map[string]func(*testing.T, *stoppedWork){
 		"cancelled": status(entity.IssueCancelled), "backlog": status(entity.IssueBacklog), "done": status(entity.IssueDone),
 		"nobody's": func(t *testing.T, s *stoppedWork) {
-			s.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: s.at.ID, Status: entity.IssueTodo, Assignee: new("")}, nil)
+			s.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: s.at.ID, Status: entity.IssueTodo,
+				Assignee: new("")}, nil)
 		},
 		"held": func(t *testing.T, s *stoppedWork) {
 			s.Must(t, companytest.Board, "tree.hold", care.HoldTree{Issue: s.at.ID, ID: s.Desk.ID(), Mode: "pause"}, nil)
@@ -162,7 +172,10 @@ func TestARaiseLeavesWhatAPersonDecided(t *testing.T) {
 		"the company is paused": func(t *testing.T, s *stoppedWork) {
 			s.Must(t, companytest.Board, "company.pause", company.ChangeCompany{}, nil)
 		},
-		"everything is stopped": func(t *testing.T, s *stoppedWork) { s.Must(t, companytest.Board, "mesh.stop", company.StopAll{}, nil) },
+		"everything is stopped": func(t *testing.T, s *stoppedWork) {
+			s.Must(t, companytest.Board, "mesh.stop",
+				company.StopAll{}, nil)
+		},
 	} {
 		for _, scope := range []entity.ScopeType{entity.ScopeAgent, entity.ScopeProject, entity.ScopeCompany} {
 			t.Run(name+" "+string(scope), func(t *testing.T) {
@@ -191,12 +204,14 @@ func TestAResumedCompanyGoesOnInParts(t *testing.T) {
 	t.Parallel()
 	const people, each = 9, 40
 	d := companytest.NewDesk(t)
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: string(d.Company), Amount: core.Cents(10)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: string(d.Company),
+		Amount: core.Cents(10)}, nil)
 	var crew []string
 	for n := range people {
 		crew = append(crew, d.Hired(fmt.Sprintf("Agent %d", n)))
 	}
-	d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: crew[0], Provider: "p", Model: "m", Cost: core.Cents(10)}}, nil)
+	d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: crew[0],
+		Provider: "p", Model: "m", Cost: core.Cents(10)}}, nil)
 	for _, a := range crew {
 		for range each {
 			d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: a})
@@ -205,7 +220,8 @@ func TestAResumedCompanyGoesOnInParts(t *testing.T) {
 	if n := len(entity.LiveRunsOf(d.Tx, d.Company)); n != 0 {
 		t.Fatalf("%d runs in a stopped company", n)
 	}
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: string(d.Company), Amount: core.Cents(100)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: string(d.Company),
+		Amount: core.Cents(100)}, nil)
 	first := len(entity.LiveRunsOf(d.Tx, d.Company))
 	if first < money.MaxResumed || first >= money.MaxResumed+entity.MaxLiveRuns {
 		t.Errorf("the raise woke %d", first)
@@ -221,7 +237,8 @@ func TestAResumedCompanyGoesOnInParts(t *testing.T) {
 		t.Errorf("after %d sweeps %d of %d runs", sweeps, n, people*each)
 	}
 	// Stopped anew before it is done, the rest waits for the next raise.
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: string(d.Company), Amount: core.Cents(10)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: string(d.Company),
+		Amount: core.Cents(10)}, nil)
 	if money.WorkToResume(d.Tx, d.Company) {
 		t.Error("a stopped company is to go on")
 	}

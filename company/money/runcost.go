@@ -44,9 +44,12 @@ func bookRunCost(c *ledger.Context, r entity.Run, told *entity.RunCost) error {
 	}
 	bounded := func(n int64) int64 { return min(max(n, 0), MaxEventTokens) }
 	e := CostEvent{ID: runCostEvent(r.ID), Company: r.Company, Agent: r.Agent, Run: core.NullText(r.ID),
-		Provider: cmp.Or(told.Provider, "unknown"), Model: cmp.Or(told.Model, "unknown"), BillingType: told.BillingType, CostStatus: "reported",
-		InputTokens: bounded(told.Usage.InputTokens), OutputTokens: bounded(told.Usage.OutputTokens), CachedInputTokens: bounded(told.Usage.CachedInputTokens),
-		Cost: min(max(told.Cost, 0), core.Cents(core.MaxEventCents)), OccurredAt: core.TimeOf(c.Now), CreatedAt: core.TimeOf(c.Now)}
+		Provider: cmp.Or(told.Provider, "unknown"), Model: cmp.Or(told.Model, "unknown"), BillingType: told.BillingType,
+		CostStatus:  "reported",
+		InputTokens: bounded(told.Usage.InputTokens), OutputTokens: bounded(told.Usage.OutputTokens),
+		CachedInputTokens: bounded(told.Usage.CachedInputTokens),
+		Cost:              min(max(told.Cost, 0), core.Cents(core.MaxEventCents)), OccurredAt: core.TimeOf(c.Now),
+		CreatedAt: core.TimeOf(c.Now)}
 	if !told.Priced {
 		e.Cost, e.CostStatus = 0, "unpriced"
 	}
@@ -63,7 +66,8 @@ func bookRunCost(c *ledger.Context, r entity.Run, told *entity.RunCost) error {
 		return err
 	}
 	c.Record(ledger.Change{Action: "cost.reported", EntityType: "cost_event", EntityID: e.ID,
-		Details: core.Object{}.Str("model", e.Model).Int("costCents", e.Cost.Cents()).Str("agentId", r.Agent).Str("runId", r.ID).Str("costStatus", e.CostStatus).Close()})
+		Details: core.Object{}.Str("model", e.Model).Int("costCents", e.Cost.Cents()).Str("agentId", r.Agent).
+			Str("runId", r.ID).Str("costStatus", e.CostStatus).Close()})
 	bookCost(c.Tx, e)
 	return spendBudgets(c, e)
 }

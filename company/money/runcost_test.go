@@ -42,12 +42,14 @@ func TestWhatARunTellsThatItCost(t *testing.T) {
 		}
 		return e, ok
 	}
-	told := &entity.RunCost{Provider: "anthropic", Model: "claude", BillingType: "metered_api", Usage: entity.Usage{InputTokens: 100, OutputTokens: 20, CachedInputTokens: 3}, Cost: core.Cents(40), Priced: true}
+	told := &entity.RunCost{Provider: "anthropic", Model: "claude", BillingType: "metered_api",
+		Usage: entity.Usage{InputTokens: 100, OutputTokens: 20, CachedInputTokens: 3}, Cost: core.Cents(40), Priced: true}
 
 	first := node(d.Run(ada), nil)
 	finish(first.ID, company.Outcome{Status: entity.RunSucceeded, Cost: told})
 	e, ok := event(first.ID)
-	if !ok || e.Cost != core.Cents(40) || e.CostStatus != "reported" || e.Reservation != "" || string(e.Run) != first.ID || string(e.Issue) != i.ID || e.InputTokens != 100 || e.CachedInputTokens != 3 {
+	if !ok || e.Cost != core.Cents(40) || e.CostStatus != "reported" || e.Reservation != "" || string(e.Run) != first.ID ||
+		string(e.Issue) != i.ID || e.InputTokens != 100 || e.CachedInputTokens != 3 {
 		t.Errorf("booked as %+v, %v", e, ok)
 	}
 	// The same run once more, by the command for what came too late.
@@ -76,8 +78,10 @@ func TestWhatARunTellsThatItCost(t *testing.T) {
 	}
 	// One of which nobody knows the price.
 	fourth := node(d.Run(ada), nil)
-	finish(fourth.ID, company.Outcome{Status: entity.RunFailed, Cost: &entity.RunCost{Provider: "x", Usage: entity.Usage{InputTokens: 5}, Cost: core.Cents(1)}})
-	if e, ok := event(fourth.ID); !ok || e.CostStatus != "unpriced" || e.Cost != 0 || e.InputTokens != 5 || e.Model != "unknown" {
+	finish(fourth.ID, company.Outcome{Status: entity.RunFailed, Cost: &entity.RunCost{Provider: "x",
+		Usage: entity.Usage{InputTokens: 5}, Cost: core.Cents(1)}})
+	if e, ok := event(fourth.ID); !ok || e.CostStatus != "unpriced" || e.Cost != 0 || e.InputTokens != 5 ||
+		e.Model != "unknown" {
 		t.Errorf("without a price it is booked as %+v, %v", e, ok)
 	}
 	if b := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, core.TimeOf(d.Now)); b.Lifetime != core.Cents(120) {
@@ -85,10 +89,12 @@ func TestWhatARunTellsThatItCost(t *testing.T) {
 	}
 
 	// What is beyond a limit is booked all the same, and stops the agent.
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Window: money.WindowLifetime, Amount: core.Cents(130)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada,
+		Window: money.WindowLifetime, Amount: core.Cents(130)}, nil)
 	fifth := node(d.Run(ada), nil)
 	finish(fifth.ID, company.Outcome{Status: entity.RunSucceeded, Cost: told})
-	if a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada); a.Status != entity.AgentPaused || a.PauseReason != entity.PausedForBudget {
+	if a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada); a.Status != entity.AgentPaused ||
+		a.PauseReason != entity.PausedForBudget {
 		t.Errorf("the agent is %s, %q", a.Status, a.PauseReason)
 	}
 	if r, _ := entity.RunTable.Get(d.Tx, d.Company, fifth.ID); r.Status != entity.RunSucceeded {

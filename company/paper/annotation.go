@@ -112,12 +112,22 @@ const (
 )
 
 var annotationKinds = []company.Kind{
-	{Name: KindAnnotationCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Weight: company.Weights.Talk, Do: ledger.Typed(issueDocuments.annotate)},
-	{Name: KindAnnotationComment, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Weight: company.Weights.Talk, Do: ledger.Typed(issueDocuments.comment)},
-	{Name: KindAnnotationUpdate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Talk, Do: ledger.Typed(issueDocuments.update)},
-	{Name: KindRoutineAnnotationCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Weight: company.Weights.Talk, Do: ledger.Typed(routineDescriptions.annotate)},
-	{Name: KindRoutineAnnotationComment, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Weight: company.Weights.Talk, Do: ledger.Typed(routineDescriptions.comment)},
-	{Name: KindRoutineAnnotationUpdate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Talk, Do: ledger.Typed(routineDescriptions.update)},
+	{Name: KindAnnotationCreate, From: company.FromBoard | company.FromAgent,
+		Traits: company.Importable | company.Authored, Weight: company.Weights.Talk,
+		Do: ledger.Typed(issueDocuments.annotate)},
+	{Name: KindAnnotationComment, From: company.FromBoard | company.FromAgent,
+		Traits: company.Importable | company.Authored, Weight: company.Weights.Talk,
+		Do: ledger.Typed(issueDocuments.comment)},
+	{Name: KindAnnotationUpdate, From: company.FromBoard | company.FromAgent, Traits: company.Importable,
+		Weight: company.Weights.Talk, Do: ledger.Typed(issueDocuments.update)},
+	{Name: KindRoutineAnnotationCreate, From: company.FromBoard | company.FromAgent,
+		Traits: company.Importable | company.Authored, Weight: company.Weights.Talk,
+		Do: ledger.Typed(routineDescriptions.annotate)},
+	{Name: KindRoutineAnnotationComment, From: company.FromBoard | company.FromAgent,
+		Traits: company.Importable | company.Authored, Weight: company.Weights.Talk,
+		Do: ledger.Typed(routineDescriptions.comment)},
+	{Name: KindRoutineAnnotationUpdate, From: company.FromBoard | company.FromAgent, Traits: company.Importable,
+		Weight: company.Weights.Talk, Do: ledger.Typed(routineDescriptions.update)},
 }
 
 func (a Annotation) rowKey() string { return revisionKey(a.Issue, a.Document, a.Seq) }
@@ -152,7 +162,8 @@ type remarkable struct {
 }
 
 // issueDocuments are the documents of issues.
-var issueDocuments = remarkable{entity: "issue", actions: "issue.document_annotation_", missing: "The document has no such revision", at: annotated,
+var issueDocuments = remarkable{entity: "issue", actions: "issue.document_annotation_",
+	missing: "The document has no such revision", at: annotated,
 	revision: func(c *ledger.Context, d Document, id string, number uint64) (DocumentRevision, bool) {
 		r, ok := RevisionOfDocument(c.Tx, d, id)
 		return r, ok && r.Number == number
@@ -176,7 +187,8 @@ func (of remarkable) annotate(c *ledger.Context, p AnnotateDocument) (any, error
 }
 
 // newAnnotation starts a thread on a passage of r, in a document of i.
-func newAnnotation(c *ledger.Context, i entity.Issue, d Document, r DocumentRevision, p AnnotateDocument) (a Annotation, err error) {
+func newAnnotation(c *ledger.Context, i entity.Issue, d Document, r DocumentRevision, p AnnotateDocument) (a Annotation,
+	err error) {
 	switch {
 	case !core.IsID(p.ID):
 		return a, ledger.Refuse(ledger.Invalid, nil, "malformed ID of an annotation")
@@ -186,8 +198,10 @@ func newAnnotation(c *ledger.Context, i entity.Issue, d Document, r DocumentRevi
 		return a, ledger.Refuse(ledger.Invalid, nil, "The end of a selection is not before its start")
 	}
 	now := core.TimeOf(c.Now)
-	a = Annotation{ID: p.ID, Company: i.Company, Issue: i.ID, Document: d.ID, Key: d.Key, Status: "open", Revision: r.ID, RevisionNumber: r.Number,
-		Exact: p.Exact, Before: p.Before, After: p.After, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd, CreatedAt: now, UpdatedAt: now}
+	a = Annotation{ID: p.ID, Company: i.Company, Issue: i.ID, Document: d.ID, Key: d.Key, Status: "open", Revision: r.ID,
+		RevisionNumber: r.Number,
+		Exact:          p.Exact, Before: p.Before, After: p.After, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart,
+		MarkdownEnd: p.MarkdownEnd, CreatedAt: now, UpdatedAt: now}
 	a.CreatedAgent, a.CreatedUser = core.ActedBy(c)
 	if a, err = a.with(c, i, p.Comment); err != nil {
 		return a, err
@@ -235,7 +249,8 @@ func (a Annotation) with(c *ledger.Context, i entity.Issue, p Remark) (Annotatio
 	case strings.TrimSpace(p.Body) == "":
 		return a, ledger.Refuse(ledger.Invalid, nil, "A comment needs a text")
 	case len(p.Body) > MaxRemark || size > MaxRemarkText:
-		return a, ledger.Refuse(ledger.TooLarge, nil, "A comment has at most %d bytes, and a thread %d", MaxRemark, MaxRemarkText)
+		return a, ledger.Refuse(ledger.TooLarge, nil, "A comment has at most %d bytes, and a thread %d", MaxRemark,
+			MaxRemarkText)
 	case len(a.Comments) >= MaxRemarks:
 		return a, ledger.Refuse(ledger.Unprocessable, nil, "An annotation can have at most %d comments", MaxRemarks)
 	}
@@ -245,15 +260,18 @@ func (a Annotation) with(c *ledger.Context, i entity.Issue, p Remark) (Annotatio
 		}
 	}
 	now := core.TimeOf(c.Now)
-	cm := AnnotationComment{ID: p.ID, Body: p.Body, Run: core.NullText(c.Cmd.Run), IssueComment: core.NullText(p.IssueComment), CreatedAt: now}
+	cm := AnnotationComment{ID: p.ID, Body: p.Body, Run: core.NullText(c.Cmd.Run),
+		IssueComment: core.NullText(p.IssueComment), CreatedAt: now}
 	cm.AuthorAgent, cm.AuthorUser = core.ActedBy(c)
 	a.Comments, a.UpdatedAt = append(slices.Clone(a.Comments), cm), now
 	return a, nil
 }
 
 func (of remarkable) record(c *ledger.Context, a Annotation, what string) {
-	c.Record(ledger.Change{Action: of.actions + what, EntityType: of.entity, EntityID: a.Issue, Details: core.Object{}.Str("annotationId", a.ID).Str("documentId", a.Document).
-		Str("key", a.Key).Str("status", a.Status).Int("comments", int64(len(a.Comments))).Str("selectedText", core.Snippet(a.Exact, 200)).Close()})
+	c.Record(ledger.Change{Action: of.actions + what, EntityType: of.entity, EntityID: a.Issue,
+		Details: core.Object{}.Str("annotationId", a.ID).Str("documentId", a.Document).
+			Str("key", a.Key).Str("status", a.Status).Int("comments", int64(len(a.Comments))).Str("selectedText",
+			core.Snippet(a.Exact, 200)).Close()})
 }
 
 // thread returns the annotation of a change and where its text belongs.
@@ -324,6 +342,7 @@ func dropAnnotations(tx *ledger.Tx, d Document) {
 // AnnotationSelector returns the selector of a as clients send it.
 func (a Annotation) AnnotationSelector() json.RawMessage {
 	quote := core.Object{}.Str("exact", a.Exact).Str("prefix", a.Before).Str("suffix", a.After).Close()
-	position := core.Object{}.Int("normalizedStart", a.Start).Int("normalizedEnd", a.End).Int("markdownStart", a.MarkdownStart).Int("markdownEnd", a.MarkdownEnd).Close()
+	position := core.Object{}.Int("normalizedStart", a.Start).Int("normalizedEnd", a.End).Int("markdownStart",
+		a.MarkdownStart).Int("markdownEnd", a.MarkdownEnd).Close()
 	return core.Object{}.Raw("quote", quote).Raw("position", position).Close()
 }

@@ -13,9 +13,11 @@ import (
 // are named as their rows are: "<issue>.<number>" and "<issue>.<height>".
 var causes = cause.Part{
 	Nodes: map[cause.Type]cause.Look{cause.Interaction: lookInteraction, cause.Decision: lookDecision},
-	Causes: map[cause.Type]cause.Step{cause.Interaction: whyInteraction, cause.Decision: whyDecision, cause.Issue: decisionsOn,
-		cause.Run: questionOfRun},
-	Effects: map[cause.Type]cause.Step{cause.Interaction: fromInteraction, cause.Decision: fromDecision, cause.Issue: askedOn},
+	Causes: map[cause.Type]cause.Step{cause.Interaction: whyInteraction, cause.Decision: whyDecision,
+		cause.Issue: decisionsOn,
+		cause.Run:   questionOfRun},
+	Effects: map[cause.Type]cause.Step{cause.Interaction: fromInteraction, cause.Decision: fromDecision,
+		cause.Issue: askedOn},
 }
 
 func interactionAt(tx *ledger.Tx, company ledger.CompanyID, at string) (Interaction, bool) {
@@ -34,8 +36,10 @@ func whyInteraction(b *cause.Bag, p cause.Point) {
 	}
 	asked := cause.Edge{Kind: cause.Causes, Why: "asked", At: in.CreatedAt}
 	b.Did(in.SourceRun, in.CreatedAgent, in.CreatedUser, asked)
-	b.Add(cause.Edge{Kind: cause.TriggeredBy, Why: "asked because of it", At: in.CreatedAt}, cause.Ref{Type: cause.Comment, ID: string(in.SourceComment)})
-	b.Add(cause.Edge{Kind: cause.Follows, Why: "asked on it", At: in.CreatedAt}, cause.Ref{Type: cause.Issue, ID: in.Issue})
+	b.Add(cause.Edge{Kind: cause.TriggeredBy, Why: "asked because of it", At: in.CreatedAt}, cause.Ref{Type: cause.Comment,
+		ID: string(in.SourceComment)})
+	b.Add(cause.Edge{Kind: cause.Follows, Why: "asked on it", At: in.CreatedAt},
+		cause.Ref{Type: cause.Issue, ID: in.Issue})
 	said := cause.Edge{Kind: cause.Causes, Why: in.Status, At: in.ResolvedAt}
 	if in.Status == "rejected" {
 		said.Kind = cause.Contradicts
@@ -80,7 +84,8 @@ func questionOfRun(b *cause.Bag, p cause.Point) {
 func askedOn(b *cause.Bag, p cause.Point) {
 	prefix := Interactions.Key(b.Company, p.ID+".")
 	for k := range b.Tx.Scan(prefix, ledger.PrefixEnd(prefix), true) {
-		if !b.Read() || !b.Add(cause.Edge{Kind: cause.Follows, Why: "asked on it"}, cause.Ref{Type: cause.Interaction, ID: p.ID + "." + string(k[len(prefix):])}) {
+		if !b.Read() || !b.Add(cause.Edge{Kind: cause.Follows, Why: "asked on it"}, cause.Ref{Type: cause.Interaction,
+			ID: p.ID + "." + string(k[len(prefix):])}) {
 			return
 		}
 	}

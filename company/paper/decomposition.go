@@ -68,7 +68,8 @@ type Decomposed struct {
 const KindPlanDecompose = "plan.decompose"
 
 var decompositionKinds = []company.Kind{
-	{Name: KindPlanDecompose, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Task, Do: ledger.Typed(decomposePlan)},
+	{Name: KindPlanDecompose, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Task,
+		Do: ledger.Typed(decomposePlan)},
 }
 
 // DecompositionsOf returns the decompositions of an issue's plan, latest first.
@@ -102,7 +103,8 @@ func acceptedPlan(tx *ledger.Tx, i entity.Issue, revision string) (Interaction, 
 		if json.Unmarshal(in.Payload, &body) != nil {
 			continue
 		}
-		if t := body.Target; t != nil && t.Type == "issue_document" && t.Key == "plan" && t.Revision == revision && cmp.Or(t.Issue, i.ID) == i.ID {
+		if t := body.Target; t != nil && t.Type == "issue_document" && t.Key == "plan" && t.Revision == revision &&
+			cmp.Or(t.Issue, i.ID) == i.ID {
 			return in, true
 		}
 	}
@@ -123,7 +125,8 @@ func decomposePlan(c *ledger.Context, p DecomposePlan) (any, error) {
 		_, ok = RevisionOfDocument(c.Tx, d, p.Revision)
 	}
 	if !ok {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "acceptedPlanRevisionId must belong to the source issue's plan document")
+		return nil, ledger.Refuse(ledger.Unprocessable, nil,
+			"acceptedPlanRevisionId must belong to the source issue's plan document")
 	}
 	in, ok := acceptedPlan(c.Tx, i, p.Revision)
 	if !ok {
@@ -132,16 +135,20 @@ func decomposePlan(c *ledger.Context, p DecomposePlan) (any, error) {
 	key, asked := i.ID+"."+p.Revision, p.fingerprint()
 	if old, ok := decompositions.Get(c.Tx, i.Company, key); ok {
 		if old.Fingerprint != asked {
-			return nil, ledger.Refuse(ledger.Conflict, nil, "Accepted-plan decomposition already exists for this revision with a different child set")
+			return nil, ledger.Refuse(ledger.Conflict, nil,
+				"Accepted-plan decomposition already exists for this revision with a different child set")
 		}
 		return Decomposed{old, old.Children, []string{}}, nil
 	}
 	if len(DecompositionsOf(c.Tx, i)) >= MaxDecompositions {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An issue's plan can be turned into issues at most %d times", MaxDecompositions)
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An issue's plan can be turned into issues at most %d times",
+			MaxDecompositions)
 	}
 	now := core.TimeOf(c.Now)
-	row := Decomposition{ID: p.ID, Company: i.Company, Issue: i.ID, Revision: p.Revision, Interaction: in.ID, Status: "completed", Fingerprint: asked,
-		Requested: int64(len(p.Children)), OwnerRun: core.NullText(c.Cmd.Run), CompletedAt: now, CreatedAt: now, UpdatedAt: now}
+	row := Decomposition{ID: p.ID, Company: i.Company, Issue: i.ID, Revision: p.Revision, Interaction: in.ID,
+		Status: "completed", Fingerprint: asked,
+		Requested: int64(len(p.Children)), OwnerRun: core.NullText(c.Cmd.Run), CompletedAt: now, CreatedAt: now,
+		UpdatedAt: now}
 	row.OwnerAgent, row.OwnerUser = core.ActedBy(c)
 	for n, child := range p.Children {
 		if child.BlockedBy, err = siblings(child.BlockedBy, row.Children); err != nil {
@@ -155,9 +162,11 @@ func decomposePlan(c *ledger.Context, p DecomposePlan) (any, error) {
 		row.Children = append(row.Children, v.(entity.IssueResult).Issue.ID)
 	}
 	decompositions.Put(c.Tx, i.Company, key, row)
-	c.Record(ledger.Change{Action: "issue.accepted_plan_decomposition_updated", EntityType: "issue", EntityID: i.ID, Details: core.Object{}.Str("identifier", i.Identifier).
-		Str("acceptedPlanRevisionId", p.Revision).Str("decompositionId", row.ID).Str("status", row.Status).Int("requestedChildCount", row.Requested).
-		List("childIssueIds", row.Children).List("newlyCreatedChildIssueIds", row.Children).Close()})
+	c.Record(ledger.Change{Action: "issue.accepted_plan_decomposition_updated", EntityType: "issue", EntityID: i.ID,
+		Details: core.Object{}.Str("identifier", i.Identifier).
+			Str("acceptedPlanRevisionId", p.Revision).Str("decompositionId", row.ID).Str("status", row.Status).
+			Int("requestedChildCount", row.Requested).
+			List("childIssueIds", row.Children).List("newlyCreatedChildIssueIds", row.Children).Close()})
 	return Decomposed{row, row.Children, row.Children}, nil
 }
 

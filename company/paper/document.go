@@ -129,11 +129,16 @@ const (
 )
 
 var documentKinds = []company.Kind{
-	{Name: KindDocumentSave, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(saveDocument)},
-	{Name: KindDocumentRestore, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(restoreDocument)},
-	{Name: KindDocumentDelete, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Erase, Do: ledger.Typed(deleteDocument)},
-	{Name: KindDocumentLock, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(lockDocument)},
-	{Name: KindDocumentUnlock, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(unlockDocument)},
+	{Name: KindDocumentSave, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork,
+		Weight: company.Weights.Text, Do: ledger.Typed(saveDocument)},
+	{Name: KindDocumentRestore, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Text, Do: ledger.Typed(restoreDocument)},
+	{Name: KindDocumentDelete, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Erase,
+		Do: ledger.Typed(deleteDocument)},
+	{Name: KindDocumentLock, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Text, Do: ledger.Typed(lockDocument)},
+	{Name: KindDocumentUnlock, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Text, Do: ledger.Typed(unlockDocument)},
 }
 
 func revisionKey(issue, document string, number uint64) string {
@@ -247,7 +252,8 @@ func saveDocument(c *ledger.Context, p SaveDocument) (any, error) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a document")
 	case p.Format != "markdown":
 		return nil, ledger.Refuse(ledger.Invalid, nil, "Unknown document format: %s", p.Format)
-	case p.Title != nil && len(*p.Title) > entity.MaxTitle || len(p.Summary) > entity.MaxTitle || len(p.Parts) > MaxDocument/company.MaxPart+1:
+	case p.Title != nil && len(*p.Title) > entity.MaxTitle || len(p.Summary) > entity.MaxTitle ||
+		len(p.Parts) > MaxDocument/company.MaxPart+1:
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "The document is too long")
 	}
 	if len(p.Parts) > 0 {
@@ -285,11 +291,13 @@ func saveDocument(c *ledger.Context, p SaveDocument) (any, error) {
 }
 
 // writeDocument stores r as the latest revision of d.
-func writeDocument(c *ledger.Context, i entity.Issue, d Document, r DocumentRevision, created bool, restored string) (any, error) {
+func writeDocument(c *ledger.Context, i entity.Issue, d Document, r DocumentRevision, created bool,
+	restored string) (any, error) {
 	now, was := core.TimeOf(c.Now), d.Latest
 	d.Latest, d.Number, d.UpdatedAt = r.ID, d.Number+1, now
 	d.UpdatedAgent, d.UpdatedUser = core.ActedBy(c)
-	r.Company, r.Document, r.Issue, r.Key, r.Number, r.Title, r.Format, r.CreatedAt = i.Company, d.ID, i.ID, d.Key, d.Number, d.Title, d.Format, now
+	r.Company, r.Document, r.Issue, r.Key, r.Number, r.Title, r.Format, r.CreatedAt = i.Company, d.ID, i.ID, d.Key,
+		d.Number, d.Title, d.Format, now
 	r.CreatedAgent, r.CreatedUser = d.UpdatedAgent, d.UpdatedUser
 	company.RefParts(c.Tx, i.Company, r.Parts)
 	docRevisions.Put(c.Tx, i.Company, revisionKey(i.ID, d.ID, r.Number), r)
@@ -303,7 +311,8 @@ func writeDocument(c *ledger.Context, i entity.Issue, d Document, r DocumentRevi
 	touched.UpdatedAt = now
 	company.StoreIssue(c.Tx, i, touched)
 	action := "issue.document_updated"
-	o := core.Object{}.Str("key", d.Key).Str("documentId", d.ID).Null("title", string(d.Title)).Str("format", d.Format).Uint("revisionNumber", d.Number)
+	o := core.Object{}.Str("key", d.Key).Str("documentId", d.ID).Null("title", string(d.Title)).Str("format", d.Format).
+		Uint("revisionNumber", d.Number)
 	switch {
 	case created:
 		action = "issue.document_created"
@@ -343,7 +352,8 @@ func restoreDocument(c *ledger.Context, p RestoreDocument) (any, error) {
 			return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a revision")
 		}
 		d.Title, d.Format = r.Title, r.Format
-		next := DocumentRevision{ID: p.ID, Body: r.Body, Parts: r.Parts, Summary: core.NullText("Restored from revision " + strconv.FormatUint(r.Number, 10))}
+		next := DocumentRevision{ID: p.ID, Body: r.Body, Parts: r.Parts, Summary: core.NullText("Restored from revision " +
+			strconv.FormatUint(r.Number, 10))}
 		return writeDocument(c, i, d, next, false, r.ID)
 	}
 	return nil, ledger.Refuse(ledger.NotFound, nil, "Document revision not found")
@@ -405,7 +415,8 @@ func setLock(c *ledger.Context, p ChangeDocument, lock bool) (any, error) {
 		d.LockedAgent, d.LockedUser = core.ActedBy(c)
 	}
 	documents.Put(c.Tx, i.Company, i.ID+"."+d.Key, d)
-	c.Record(ledger.Change{Action: action, EntityType: "issue", EntityID: i.ID, Details: core.Object{}.Str("key", d.Key).Str("documentId", d.ID).Close()})
+	c.Record(ledger.Change{Action: action, EntityType: "issue", EntityID: i.ID, Details: core.Object{}.Str("key", d.Key).
+		Str("documentId", d.ID).Close()})
 	return d, nil
 }
 
@@ -430,7 +441,8 @@ var Rules = company.Rules{
 					return
 				}
 			}
-			for _, prefix := range [][]byte{executionDecisions.Key(of, issue+"."), decompositions.Key(of, issue+"."), annotations.Key(of, issue+"."), documents.Key(of, issue+".")} {
+			for _, prefix := range [][]byte{executionDecisions.Key(of, issue+"."), decompositions.Key(of, issue+"."),
+				annotations.Key(of, issue+"."), documents.Key(of, issue+".")} {
 				for k := range tx.Prefix(prefix) {
 					if !yield(k, func(core.Time) {}) {
 						return
@@ -467,7 +479,8 @@ var Rules = company.Rules{
 // reviews implements the kernel's port for stages.
 type reviews struct{}
 
-func (reviews) Review(c *ledger.Context, was, next entity.Issue, p company.UpdateIssue) (entity.Issue, company.UpdateIssue, error) {
+func (reviews) Review(c *ledger.Context, was, next entity.Issue, p company.UpdateIssue) (entity.Issue,
+	company.UpdateIssue, error) {
 	return reviewed(c, was, next, p)
 }
 

@@ -52,7 +52,8 @@ func requested(i entity.Issue, tx *ledger.Tx, next entity.Issue, p company.Updat
 	was := i.Execution
 	switch {
 	case p.ReviewRequest != nil && *p.ReviewRequest != "" && !pending:
-		return next, core.RefuseCode(ledger.Unprocessable, "no_stage_pending", core.StatusDetail("issueId", i.ID, next.Status),
+		return next, core.RefuseCode(ledger.Unprocessable, "no_stage_pending", core.StatusDetail("issueId", i.ID,
+			next.Status),
 			"Nobody is to review the issue now; give reviewRequest when it is handed in to a stage of its executionPolicy, or leave it out")
 	case p.ReviewRequest != nil && len(*p.ReviewRequest) > MaxReviewRequest:
 		return next, ledger.Refuse(ledger.Invalid, nil, "reviewRequest has at most %d bytes", MaxReviewRequest)
@@ -106,7 +107,8 @@ func checkParticipants(tx *ledger.Tx, old, next entity.Issue) error {
 // reviewed applies the stages of an issue's policy to an update. A hand-in of the worker goes
 // to the next stage's participant; the participant's answer approves the stage, or returns the
 // work. The board may skip all stages. It returns the update as it will be executed.
-func reviewed(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue) (entity.Issue, company.UpdateIssue, error) {
+func reviewed(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue) (entity.Issue,
+	company.UpdateIssue, error) {
 	policy := next.Policy()
 	if len(policy.Stages) == 0 || p.Status == "" || p.Status == i.Status {
 		return next, p, nil
@@ -119,7 +121,8 @@ func reviewed(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue) (e
 		return decideStage(c, i, next, p, policy)
 	case pending && core.IsAgent(c):
 		return next, p, core.RefuseCode(ledger.Forbidden, "execution_stage_participant_required",
-			core.Object{}.Str("issueId", i.ID).Str("stageId", s.Stage).Null("agentId", s.Agent).Null("userId", s.User).Close(), "Only the participant of the current stage can decide it")
+			core.Object{}.Str("issueId", i.ID).Str("stageId", s.Stage).Null("agentId", s.Agent).Null("userId", s.User).Close(),
+			"Only the participant of the current stage can decide it")
 	case pending || core.IsBoard(c) && string(user) != i.AssigneeUser:
 		if s != nil && p.Status.Terminal() { // the board skips the stages
 			state := *s
@@ -142,14 +145,16 @@ func reviewed(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue) (e
 
 // toStage hands the work to the first stage that is not approved; after the last stage it is
 // done.
-func toStage(c *ledger.Context, next entity.Issue, p company.UpdateIssue, policy entity.ExecutionPolicy, state entity.ExecutionState) (entity.Issue, company.UpdateIssue, error) {
+func toStage(c *ledger.Context, next entity.Issue, p company.UpdateIssue, policy entity.ExecutionPolicy,
+	state entity.ExecutionState) (entity.Issue, company.UpdateIssue, error) {
 	for _, stage := range policy.Stages {
 		if slices.Contains(state.Completed, stage.ID) {
 			continue
 		}
 		who, ok := company.ParticipantOf(c.Tx, stage, next.Company, state)
 		if !ok {
-			return next, p, core.RefuseCode(ledger.Unprocessable, "execution_stage_without_participant", core.Object{}.Str("issueId", next.ID).Str("stageId", stage.ID).Close(),
+			return next, p, core.RefuseCode(ledger.Unprocessable, "execution_stage_without_participant",
+				core.Object{}.Str("issueId", next.ID).Str("stageId", stage.ID).Close(),
 				"Nobody but who did the work can decide this stage; name another participant")
 		}
 		state.Status, state.Stage, state.Agent, state.User = "pending", stage.ID, "", ""
@@ -170,7 +175,8 @@ func toStage(c *ledger.Context, next entity.Issue, p company.UpdateIssue, policy
 }
 
 // decideStage stores the decision of the current stage's participant.
-func decideStage(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue, policy entity.ExecutionPolicy) (entity.Issue, company.UpdateIssue, error) {
+func decideStage(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue,
+	policy entity.ExecutionPolicy) (entity.Issue, company.UpdateIssue, error) {
 	state := *i.Execution
 	stage, ok := policy.Stage(state.Stage)
 	if !ok { // the policy changed in between
@@ -186,8 +192,10 @@ func decideStage(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue,
 	if (policy.CommentRequired == nil || *policy.CommentRequired) && strings.TrimSpace(body) == "" {
 		return next, p, ledger.Refuse(ledger.Unprocessable, nil, "A decision on a stage needs a comment that says why")
 	}
-	d := ExecutionDecision{ID: core.DerivedID("execution-decision", i.ID, ledger.Order(c.Height)), Company: i.Company, Issue: i.ID, Stage: stage.ID, StageType: stage.Type,
-		Outcome: "approved", Body: core.Snippet(body, entity.MaxTitle), Run: core.NullText(c.Cmd.Run), CreatedAt: core.TimeOf(c.Now)}
+	d := ExecutionDecision{ID: core.DerivedID("execution-decision", i.ID, ledger.Order(c.Height)), Company: i.Company,
+		Issue: i.ID, Stage: stage.ID, StageType: stage.Type,
+		Outcome: "approved", Body: core.Snippet(body, entity.MaxTitle), Run: core.NullText(c.Cmd.Run),
+		CreatedAt: core.TimeOf(c.Now)}
 	d.Agent, d.User = core.ActedBy(c)
 	if p.Status != entity.IssueDone {
 		d.Outcome = "changes_requested"
@@ -204,7 +212,8 @@ func decideStage(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue,
 	if policy.MaxRounds > 0 && state.Rounds >= policy.MaxRounds {
 		p.Status = ""
 		next = next.Enter(entity.IssueBlocked, core.TimeOf(c.Now))
-		next.UnblockDescriptor = core.Object{}.Str("owner", "board").Str("action", "decide").Str("reason", "max_review_rounds").Close()
+		next.UnblockDescriptor = core.Object{}.Str("owner", "board").Str("action", "decide").
+			Str("reason", "max_review_rounds").Close()
 		return next, p, nil
 	}
 	// Back to todo, whatever was requested: its worker checks it out.
@@ -222,8 +231,10 @@ func keepDecision(c *ledger.Context, d ExecutionDecision) {
 			c.Delete(k)
 		}
 	}
-	company.RecordLive(c, ledger.Change{Action: "issue.execution_decision_recorded", EntityType: "issue", EntityID: d.Issue,
-		Details: core.Object{}.Str("decisionId", d.ID).Str("stageId", d.Stage).Str("stageType", d.StageType).Str("outcome", d.Outcome).Close()})
+	company.RecordLive(c, ledger.Change{Action: "issue.execution_decision_recorded", EntityType: "issue",
+		EntityID: d.Issue,
+		Details: core.Object{}.Str("decisionId", d.ID).Str("stageId", d.Stage).Str("stageType", d.StageType).
+			Str("outcome", d.Outcome).Close()})
 }
 
 // decisionKeys returns the keys of an issue's decisions, newest first.
@@ -237,10 +248,12 @@ func decisionKeys(tx *ledger.Tx, prefix []byte) (keys [][]byte) {
 // wakeForStage wakes the agent that must decide a stage now.
 func wakeForStage(c *ledger.Context, before, i entity.Issue) error {
 	s := i.Execution
-	if s == nil || s.Status != "pending" || s.Agent == "" || before.Execution != nil && before.Execution.Status == "pending" && before.Execution.Stage == s.Stage {
+	if s == nil || s.Status != "pending" || s.Agent == "" || before.Execution != nil &&
+		before.Execution.Status == "pending" && before.Execution.Stage == s.Stage {
 		return nil
 	}
-	return company.WakeForIssue(c, i, entity.WakeAutomation, "issue.update", "execution_"+stageWord(i, s.Stage)+"_requested", "")
+	return company.WakeForIssue(c, i, entity.WakeAutomation, "issue.update",
+		"execution_"+stageWord(i, s.Stage)+"_requested", "")
 }
 
 func stageWord(i entity.Issue, stage string) string {

@@ -18,12 +18,15 @@ func TestWorkGoesThroughTheStagesOfItsPolicy(t *testing.T) {
 	ada, rev := d.Agent("Ada"), d.Agent("Rev")
 	first, second := d.ID(), d.ID()
 	policy := fmt.Sprintf(`{"stages":[{"id":%q,"type":"review","participants":[{"type":"agent","agentId":%q},{"type":"agent","agentId":%q}]},
-		{"id":%q,"type":"approval","participants":[{"type":"user","userId":"local-board"}]}],"maxReviewRounds":2}`, first, ada, rev, second)
+		{"id":%q,"type":"approval","participants":[{"type":"user","userId":"local-board"}]}],"maxReviewRounds":2}`, first,
+		ada, rev, second)
 	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo, ExecutionPolicy: []byte(policy)})
 	work := func() entity.Issue {
 		run := d.Run(ada)
-		d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
-		d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone}, nil)
+		d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada,
+			Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+		d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.update", company.UpdateIssue{Issue: i.ID,
+			Status: entity.IssueDone}, nil)
 		d.EndRun(run)
 		return d.Load(i.ID)
 	}
@@ -37,25 +40,31 @@ func TestWorkGoesThroughTheStagesOfItsPolicy(t *testing.T) {
 
 	// Who did the work is not who looks at it, although the policy names it first.
 	got := work()
-	if got.Status != entity.IssueInReview || got.Assignee != rev || got.Held() || got.Execution.Stage != first || got.Execution.ReturnAgent != ada {
+	if got.Status != entity.IssueInReview || got.Assignee != rev || got.Held() || got.Execution.Stage != first ||
+		got.Execution.ReturnAgent != ada {
 		t.Fatalf("handed in: %+v, %+v", got, got.Execution)
 	}
-	if live := entity.LiveRunsOfAgent(d.Tx, d.Company, rev); len(live) != 1 || live[0].Context.WakeReason != "execution_review_requested" {
+	if live := entity.LiveRunsOfAgent(d.Tx, d.Company, rev); len(live) != 1 ||
+		live[0].Context.WakeReason != "execution_review_requested" {
 		t.Errorf("the reviewer has the runs %+v", live)
 	}
 	asAda := companytest.As{Agent: ada, Run: d.Run(ada)}
-	if r := companytest.Refused(t, say(asAda, entity.IssueDone, "I am sure")); r.ErrCode != "execution_stage_participant_required" || r.Code != ledger.Forbidden {
+	if r := companytest.Refused(t,
+		say(asAda, entity.IssueDone, "I am sure")); r.ErrCode != "execution_stage_participant_required" ||
+		r.Code != ledger.Forbidden {
 		t.Errorf("the worker decides: %+v", r)
 	}
 	d.EndRun(asAda.Run)
 	asRev := companytest.As{Agent: rev, Run: d.Run(rev)}
-	companytest.WantRefusal(t, say(asRev, entity.IssueDone, ""), ledger.Unprocessable, "A decision on a stage needs a comment that says why")
+	companytest.WantRefusal(t, say(asRev, entity.IssueDone, ""), ledger.Unprocessable,
+		"A decision on a stage needs a comment that says why")
 	if err := say(asRev, entity.IssueInProgress, "Not yet"); err != nil {
 		t.Fatal(err)
 	}
 	d.EndRun(asRev.Run)
 	got = d.Load(i.ID)
-	if got.Status != entity.IssueTodo || got.Assignee != ada || got.Execution.Status != "changes_requested" || got.Execution.Rounds != 1 {
+	if got.Status != entity.IssueTodo || got.Assignee != ada || got.Execution.Status != "changes_requested" ||
+		got.Execution.Rounds != 1 {
 		t.Fatalf("sent back: %+v, %+v", got, got.Execution)
 	}
 	if live := entity.LiveRunsOfAgent(d.Tx, d.Company, ada); len(live) == 0 {
@@ -69,18 +78,21 @@ func TestWorkGoesThroughTheStagesOfItsPolicy(t *testing.T) {
 	}
 	d.EndRun(asRev.Run)
 	got = d.Load(i.ID)
-	if got.Status != entity.IssueInReview || got.Assignee != "" || got.AssigneeUser != "local-board" || got.Execution.Stage != second {
+	if got.Status != entity.IssueInReview || got.Assignee != "" || got.AssigneeUser != "local-board" ||
+		got.Execution.Stage != second {
 		t.Fatalf("after the review: %+v, %+v", got, got.Execution)
 	}
 	if err := say(companytest.Board, entity.IssueDone, "Ship it"); err != nil {
 		t.Fatal(err)
 	}
 	got = d.Load(i.ID)
-	if got.Status != entity.IssueDone || got.Assignee != ada || got.Execution.Status != "completed" || paper.LastDecision(got) == "" {
+	if got.Status != entity.IssueDone || got.Assignee != ada || got.Execution.Status != "completed" ||
+		paper.LastDecision(got) == "" {
 		t.Fatalf("in the end: %+v, %+v", got, got.Execution)
 	}
 	list := paper.ExecutionDecisionsOf(d.Tx, got)
-	if len(list) != 3 || list[0].Outcome != "changes_requested" || list[1].Outcome != "approved" || list[2].StageType != "approval" || string(list[2].User) != "local-board" {
+	if len(list) != 3 || list[0].Outcome != "changes_requested" || list[1].Outcome != "approved" ||
+		list[2].StageType != "approval" || string(list[2].User) != "local-board" {
 		t.Errorf("decisions: %+v", list)
 	}
 }
@@ -92,8 +104,10 @@ func TestReviewsAreBounded(t *testing.T) {
 	policy := fmt.Sprintf(`{"commentRequired":false,"stages":[{"id":%q,"type":"review","participants":[{"type":"agent","agentId":%q}]}],"maxReviewRounds":1}`, d.ID(), rev)
 	hand := func(i entity.Issue) {
 		run := d.Run(ada)
-		d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
-		d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone}, nil)
+		d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada,
+			Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+		d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.update", company.UpdateIssue{Issue: i.ID,
+			Status: entity.IssueDone}, nil)
 		d.EndRun(run)
 	}
 	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo, ExecutionPolicy: []byte(policy)})
@@ -111,11 +125,15 @@ func TestReviewsAreBounded(t *testing.T) {
 	if got := d.Load(other.ID); got.Status != entity.IssueDone || got.Execution.Status != "completed" {
 		t.Errorf("by the board: %+v", got)
 	}
-	alone := fmt.Sprintf(`{"stages":[{"id":%q,"type":"review","participants":[{"type":"agent","agentId":%q}]}]}`, d.ID(), ada)
+	alone := fmt.Sprintf(`{"stages":[{"id":%q,"type":"review","participants":[{"type":"agent","agentId":%q}]}]}`,
+		d.ID(), ada)
 	mine := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo, ExecutionPolicy: []byte(alone)})
 	run := d.Run(ada)
-	d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: mine.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
-	if r := companytest.Refused(t, d.Do(companytest.As{Agent: ada, Run: run}, "issue.update", company.UpdateIssue{Issue: mine.ID, Status: entity.IssueDone}, nil)); r.ErrCode != "execution_stage_without_participant" {
+	d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: mine.ID, Agent: ada,
+		Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+	if r := companytest.Refused(t, d.Do(companytest.As{Agent: ada, Run: run}, "issue.update",
+		company.UpdateIssue{Issue: mine.ID, Status: entity.IssueDone},
+		nil)); r.ErrCode != "execution_stage_without_participant" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -129,12 +147,15 @@ func TestStagesAreNotOfUsersWhoLeft(t *testing.T) {
 		d.Enlist("ann", people.RoleOperator)
 		eve := d.Enlist("eve", people.RoleOperator)
 		i := d.Issue(t, company.CreateIssue{Title: "x", AllowDuplicate: true, Status: entity.IssueTodo, Assignee: ada,
-			ExecutionPolicy: fmt.Appendf(nil, `{"stages":[{"id":%q,"type":"review","participants":[%s]}]}`, d.ID(), participants)})
+			ExecutionPolicy: fmt.Appendf(nil, `{"stages":[{"id":%q,"type":"review","participants":[%s]}]}`, d.ID(),
+				participants)})
 		eve.Status = people.MemberArchived
 		people.Members.Put(d.Tx, d.Company, eve.ID, eve)
 		run := d.Run(ada)
-		d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
-		err := d.Do(companytest.As{Agent: ada, Run: run}, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone}, nil)
+		d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada,
+			Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
+		err := d.Do(companytest.As{Agent: ada, Run: run}, "issue.update", company.UpdateIssue{Issue: i.ID,
+			Status: entity.IssueDone}, nil)
 		d.EndRun(run)
 		if want == "" {
 			if r := companytest.Refused(t, err); r.ErrCode != "execution_stage_without_participant" {

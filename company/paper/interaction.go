@@ -71,12 +71,13 @@ const (
 //	interaction-pending/<issue>/<number>
 //	interaction-request/<hash of issue and key>   <issue>.<number>
 var (
-	Interactions = ledger.NewTable[string, Interaction]("interaction").Beside(ledger.IndexedAs(interactionsPending, func(in *Interaction, _ string) (value, entry string) {
-		if in.Status != "pending" {
-			return "", ""
-		}
-		return in.Issue, ledger.Order(in.Seq)
-	}))
+	Interactions = ledger.NewTable[string, Interaction]("interaction").
+			Beside(ledger.IndexedAs(interactionsPending, func(in *Interaction, _ string) (value, entry string) {
+			if in.Status != "pending" {
+				return "", ""
+			}
+			return in.Issue, ledger.Order(in.Seq)
+		}))
 	interactionsPending = ledger.NewIndex[string, string]("interaction-pending")
 )
 
@@ -200,14 +201,22 @@ const (
 )
 
 var interactionKinds = []company.Kind{
-	{Name: KindInteractionCreate, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(createInteraction)},
-	{Name: KindInteractionAccept, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(acceptInteraction)},
-	{Name: KindInteractionAnswer, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(answerInteraction)},
-	{Name: KindInteractionReject, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(rejectInteraction)},
-	{Name: KindInteractionCancel, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(cancelInteraction)},
-	{Name: KindInteractionJudge, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(judgeItems)},
-	{Name: KindInteractionWithdraw, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(withdrawInteraction)},
-	{Name: KindInteractionSkip, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(skipInteraction)},
+	{Name: KindInteractionCreate, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Talk, Do: ledger.Typed(createInteraction)},
+	{Name: KindInteractionAccept, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Talk, Do: ledger.Typed(acceptInteraction)},
+	{Name: KindInteractionAnswer, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Talk, Do: ledger.Typed(answerInteraction)},
+	{Name: KindInteractionReject, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Talk, Do: ledger.Typed(rejectInteraction)},
+	{Name: KindInteractionCancel, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Talk, Do: ledger.Typed(cancelInteraction)},
+	{Name: KindInteractionJudge, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Talk, Do: ledger.Typed(judgeItems)},
+	{Name: KindInteractionWithdraw, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Talk, Do: ledger.Typed(withdrawInteraction)},
+	{Name: KindInteractionSkip, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Talk, Do: ledger.Typed(skipInteraction)},
 }
 
 func (in Interaction) rowKey() string { return in.Issue + "." + ledger.Order(in.Seq) }
@@ -260,7 +269,8 @@ func WaitingInteractions(tx *ledger.Tx, of ledger.CompanyID, most int) (asked []
 }
 
 // policies are the resolver policies, including older names with the same meaning.
-var policies = map[string]string{"anyone": "anyone", "not_creator": "not_creator", "human_only": "human_only", "board_or_agents": "anyone", "board_only": "human_only"}
+var policies = map[string]string{"anyone": "anyone", "not_creator": "not_creator", "human_only": "human_only",
+	"board_or_agents": "anyone", "board_only": "human_only"}
 
 // PolicyAlias returns the older name of a resolver policy.
 func PolicyAlias(policy string) string {
@@ -271,7 +281,8 @@ func PolicyAlias(policy string) string {
 }
 
 // defaultContinuation says, by kind, whom a decision wakes by default.
-var defaultContinuation = map[string]string{SuggestTasks: "wake_assignee", AskQuestions: "wake_assignee", Confirmation: "none", CheckboxConfirm: "none",
+var defaultContinuation = map[string]string{SuggestTasks: "wake_assignee", AskQuestions: "wake_assignee",
+	Confirmation: "none", CheckboxConfirm: "none",
 	ItemVerdicts: "wake_assignee"}
 
 func createInteraction(c *ledger.Context, p CreateInteraction) (any, error) {
@@ -298,7 +309,8 @@ func createInteraction(c *ledger.Context, p CreateInteraction) (any, error) {
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d interactions", MaxInteractions)
 	}
 	if len(pendingInteractions(c.Tx, i)) >= MaxPending {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d interactions that wait", MaxPending)
+		return nil, ledger.Refuse(ledger.Unprocessable, nil,
+			"An issue can have at most %d interactions that wait", MaxPending)
 	}
 	if slices.ContainsFunc(list, func(o Interaction) bool { return o.ID == in.ID }) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "Interaction ID is taken")
@@ -310,7 +322,8 @@ func createInteraction(c *ledger.Context, p CreateInteraction) (any, error) {
 	}
 	company.Touch(c, i)
 	c.Record(ledger.Change{Action: "issue.thread_interaction_created", EntityType: "issue", EntityID: i.ID,
-		Details: in.details().Str("continuationPolicy", in.Continuation).Null("addresseeAgentId", string(in.AddresseeAgent)).Null("addresseeUserId", string(in.AddresseeUser)).Close()})
+		Details: in.details().Str("continuationPolicy", in.Continuation).Null("addresseeAgentId", string(in.AddresseeAgent)).
+			Null("addresseeUserId", string(in.AddresseeUser)).Close()})
 	return in, nil
 }
 
@@ -336,7 +349,8 @@ func (p CreateInteraction) check(c *ledger.Context, i entity.Issue) (in Interact
 		return invalid("Unknown continuation policy: %s", continuation)
 	case !known:
 		return invalid("Unknown resolver policy: %s", p.Policy)
-	case len(p.Payload) > MaxInteraction || len(p.Title)+len(p.Summary) > entity.MaxDescriptor || len(p.RequestKey) > entity.MaxTitle:
+	case len(p.Payload) > MaxInteraction || len(p.Title)+len(p.Summary) > entity.MaxDescriptor ||
+		len(p.RequestKey) > entity.MaxTitle:
 		return in, ledger.Refuse(ledger.TooLarge, nil, "An interaction has at most %d bytes", MaxInteraction)
 	case p.AddresseeAgent != "" && !entity.AgentExists(c.Tx, i.Company, p.AddresseeAgent):
 		return in, ledger.Refuse(ledger.NotFound, nil, "Agent not found")
@@ -352,10 +366,14 @@ func (p CreateInteraction) check(c *ledger.Context, i entity.Issue) (in Interact
 		return in, ledger.Refuse(ledger.NotFound, nil, "Source run not found")
 	}
 	now := core.TimeOf(c.Now)
-	in = Interaction{ID: p.ID, Company: i.Company, Issue: i.ID, Kind: p.Kind, Status: "pending", Continuation: continuation, Requested: policy, Effective: policy,
-		Provenance: "inherited", EffectiveSource: "requested", IdempotencyKey: core.NullText(p.RequestKey), SourceComment: core.NullText(p.SourceComment),
-		SourceRun: core.NullText(cmp.Or(p.SourceRun, c.Cmd.Run)), Title: core.NullText(p.Title), Summary: core.NullText(p.Summary),
-		AddresseeAgent: core.NullText(p.AddresseeAgent), AddresseeUser: core.NullText(p.AddresseeUser), Payload: p.Payload, CreatedAt: now, UpdatedAt: now}
+	in = Interaction{ID: p.ID, Company: i.Company, Issue: i.ID, Kind: p.Kind, Status: "pending",
+		Continuation: continuation, Requested: policy, Effective: policy,
+		Provenance: "inherited", EffectiveSource: "requested", IdempotencyKey: core.NullText(p.RequestKey),
+		SourceComment: core.NullText(p.SourceComment),
+		SourceRun:     core.NullText(cmp.Or(p.SourceRun, c.Cmd.Run)), Title: core.NullText(p.Title),
+		Summary:        core.NullText(p.Summary),
+		AddresseeAgent: core.NullText(p.AddresseeAgent), AddresseeUser: core.NullText(p.AddresseeUser), Payload: p.Payload,
+		CreatedAt: now, UpdatedAt: now}
 	if p.Policy != "" {
 		in.Provenance = "explicit"
 	}
@@ -463,7 +481,8 @@ func (b interactionPayload) checkTasks(c *ledger.Context, i entity.Issue) error 
 		keys[t.ClientKey] = true
 		switch {
 		case t.Title == "" || len(t.Title) > entity.MaxTitle || len(t.Description) > entity.MaxText:
-			return ledger.Refuse(ledger.Invalid, nil, "A suggested task has a title, and at most %d bytes of text", entity.MaxText)
+			return ledger.Refuse(ledger.Invalid, nil, "A suggested task has a title, and at most %d bytes of text",
+				entity.MaxText)
 		case t.Parent != "" && t.ParentClientKey != "":
 			return ledger.Refuse(ledger.Invalid, nil, "A suggested task has either parentId or parentClientKey")
 		}
@@ -493,9 +512,11 @@ func (b interactionPayload) checkTasks(c *ledger.Context, i entity.Issue) error 
 // checkNames refuses a task that refers to something that does not exist, or has an assignee
 // who can not get tasks.
 func (t SuggestedTask) checkNames(tx *ledger.Tx, of ledger.CompanyID) error {
-	err := company.CheckReferences(tx, entity.Issue{Company: of}, entity.Issue{Company: of, Assignee: t.Assignee, AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal, Parent: t.Parent})
+	err := company.CheckReferences(tx, entity.Issue{Company: of}, entity.Issue{Company: of, Assignee: t.Assignee,
+		AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal, Parent: t.Parent})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
-		return &ledger.Refusal{Code: r.Code, ErrCode: r.ErrCode, Detail: r.Detail, Message: "Task " + core.Snippet(t.ClientKey, 100) + ": " + r.Message}
+		return &ledger.Refusal{Code: r.Code, ErrCode: r.ErrCode, Detail: r.Detail, Message: "Task " +
+			core.Snippet(t.ClientKey, 100) + ": " + r.Message}
 	}
 	return err
 }

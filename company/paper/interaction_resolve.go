@@ -13,7 +13,8 @@ import (
 )
 
 // toResolve returns an interaction that the actor may decide now.
-func toResolve(c *ledger.Context, p ResolveInteraction) (i entity.Issue, in Interaction, body interactionPayload, err error) {
+func toResolve(c *ledger.Context, p ResolveInteraction) (i entity.Issue, in Interaction, body interactionPayload,
+	err error) {
 	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return i, in, body, company.ErrNoIssue()
@@ -31,7 +32,8 @@ func toResolve(c *ledger.Context, p ResolveInteraction) (i entity.Issue, in Inte
 		return i, in, body, err
 	}
 	if in.Status != "pending" {
-		return i, in, body, ledger.Refuse(ledger.Conflict, core.Object{}.Str("interactionId", in.ID).Str("status", in.Status).Close(), "Interaction has already been resolved")
+		return i, in, body, ledger.Refuse(ledger.Conflict, core.Object{}.Str("interactionId", in.ID).Str("status", in.Status).
+			Close(), "Interaction has already been resolved")
 	}
 	if json.Unmarshal(in.Payload, &body) != nil {
 		return i, in, body, ledger.Refuse(ledger.Unprocessable, nil, "The payload of the interaction is not of its kind")
@@ -44,7 +46,8 @@ func toResolve(c *ledger.Context, p ResolveInteraction) (i entity.Issue, in Inte
 func (in Interaction) mayResolve(c *ledger.Context) error {
 	agent := core.IsAgent(c)
 	refuse := func(text string) error {
-		return ledger.Refuse(ledger.Forbidden, core.Object{}.Str("interactionId", in.ID).Str("effectiveResolverPolicy", in.Effective).Close(), "%s", text)
+		return ledger.Refuse(ledger.Forbidden, core.Object{}.Str("interactionId", in.ID).Str("effectiveResolverPolicy",
+			in.Effective).Close(), "%s", text)
 	}
 	switch {
 	case in.Effective == "human_only" && agent:
@@ -75,11 +78,14 @@ func bindReview(c *ledger.Context, i entity.Issue, id string) (entity.Issue, err
 		return i, ledger.Refuse(ledger.Unprocessable, core.Object{}.Str("interactionId", in.ID).Str("kind", in.Kind).Close(),
 			"A review is asked for by a %s or a %s", Confirmation, CheckboxConfirm)
 	case in.Status != "pending":
-		return i, ledger.Refuse(ledger.Conflict, core.Object{}.Str("interactionId", in.ID).Str("status", in.Status).Close(), "Interaction has already been resolved")
+		return i, ledger.Refuse(ledger.Conflict, core.Object{}.Str("interactionId", in.ID).Str("status", in.Status).Close(),
+			"Interaction has already been resolved")
 	case !in.byActor(c):
-		return i, ledger.Refuse(ledger.Forbidden, core.Object{}.Str("interactionId", in.ID).Close(), "Only who made the interaction asks for the review by it; make one of your own, or leave out reviewInteractionId")
+		return i, ledger.Refuse(ledger.Forbidden, core.Object{}.Str("interactionId", in.ID).Close(),
+			"Only who made the interaction asks for the review by it; make one of your own, or leave out reviewInteractionId")
 	case i.Status != entity.IssueInReview:
-		return i, ledger.Refuse(ledger.Unprocessable, core.StatusDetail("issueId", i.ID, i.Status), "reviewInteractionId goes with the status %s", entity.IssueInReview)
+		return i, ledger.Refuse(ledger.Unprocessable, core.StatusDetail("issueId", i.ID, i.Status),
+			"reviewInteractionId goes with the status %s", entity.IssueInReview)
 	}
 	i.Review = in.ID
 	return i, nil
@@ -91,7 +97,8 @@ func (in Interaction) mayReview(c *ledger.Context, i entity.Issue) error {
 		return nil
 	}
 	refuse := func(text string) error {
-		return core.RefuseCode(ledger.Forbidden, "review_policy_denied", core.Object{}.Str("code", "review_policy_denied").Str("interactionId", in.ID).Str("policy", i.ReviewPolicy).Close(), "%s", text)
+		return core.RefuseCode(ledger.Forbidden, "review_policy_denied", core.Object{}.Str("code", "review_policy_denied").
+			Str("interactionId", in.ID).Str("policy", i.ReviewPolicy).Close(), "%s", text)
 	}
 	switch {
 	case i.ReviewPolicy == "human_only" && core.IsAgent(c):
@@ -109,7 +116,8 @@ func (in Interaction) byActor(c *ledger.Context) bool {
 }
 
 func wrongKind(in Interaction, verb string) error {
-	return ledger.Refuse(ledger.Unprocessable, core.Object{}.Str("kind", in.Kind).Close(), "An interaction of kind %s cannot be %s", in.Kind, verb)
+	return ledger.Refuse(ledger.Unprocessable, core.Object{}.Str("kind", in.Kind).Close(),
+		"An interaction of kind %s cannot be %s", in.Kind, verb)
 }
 
 func acceptInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
@@ -130,7 +138,8 @@ func acceptInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return resolve(c, i, in, "accepted", core.Object{}.Int("version", 1).Str("outcome", "accepted").List("selectedOptionIds", chosen).Close(),
+		return resolve(c, i, in, "accepted", core.Object{}.Int("version", 1).Str("outcome", "accepted").
+			List("selectedOptionIds", chosen).Close(),
 			func(o core.Object) core.Object { return o.Int("selectedOptionCount", int64(len(chosen))) })
 	}
 	return nil, wrongKind(in, "accepted")
@@ -169,14 +178,16 @@ func (b interactionPayload) chosen(in Interaction, p ResolveInteraction) ([]stri
 		}
 	}
 	if len(chosen) < b.MinSelected || b.MaxSelected != nil && len(chosen) > *b.MaxSelected {
-		return nil, ledger.Refuse(ledger.Unprocessable, core.Object{}.Int("minSelected", int64(b.MinSelected)).Int("selected", int64(len(chosen))).Close(),
+		return nil, ledger.Refuse(ledger.Unprocessable, core.Object{}.Int("minSelected", int64(b.MinSelected)).
+			Int("selected", int64(len(chosen))).Close(),
 			"%d options are chosen, which is not as many as asked for", len(chosen))
 	}
 	return chosen, nil
 }
 
 // acceptTasks creates the chosen tasks of a suggestion, all or none.
-func acceptTasks(c *ledger.Context, i entity.Issue, in Interaction, body interactionPayload, p ResolveInteraction) (any, error) {
+func acceptTasks(c *ledger.Context, i entity.Issue, in Interaction, body interactionPayload,
+	p ResolveInteraction) (any, error) {
 	tasks, err := ordered(body.Tasks)
 	if err != nil {
 		return nil, err
@@ -207,7 +218,8 @@ func acceptTasks(c *ledger.Context, i entity.Issue, in Interaction, body interac
 		if t.ParentClientKey != "" {
 			above, ok := made[t.ParentClientKey]
 			if !ok {
-				return nil, ledger.Refuse(ledger.Unprocessable, nil, "Task %s is chosen without its parent %s", t.ClientKey, t.ParentClientKey)
+				return nil, ledger.Refuse(ledger.Unprocessable, nil, "Task %s is chosen without its parent %s", t.ClientKey,
+					t.ParentClientKey)
 			}
 			parent = above.ID
 		}
@@ -215,16 +227,19 @@ func acceptTasks(c *ledger.Context, i entity.Issue, in Interaction, body interac
 		if err != nil {
 			return nil, err
 		}
-		v, err := company.MakeIssue(c, company.CreateIssue{ID: core.DerivedID("suggested", in.ID, t.ClientKey), Title: t.Title, Description: t.Description, Priority: t.Priority,
-			WorkMode: t.WorkMode, Assignee: t.Assignee, AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal, BillingCode: t.BillingCode,
-			Labels: ids, Parent: parent, AllowDuplicate: true, Many: true})
+		v, err := company.MakeIssue(c, company.CreateIssue{ID: core.DerivedID("suggested", in.ID, t.ClientKey),
+			Title: t.Title, Description: t.Description, Priority: t.Priority,
+			WorkMode: t.WorkMode, Assignee: t.Assignee, AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal,
+			BillingCode: t.BillingCode,
+			Labels:      ids, Parent: parent, AllowDuplicate: true, Many: true})
 		if err != nil {
 			return nil, err
 		}
 		task := v.(entity.IssueResult).Issue
 		made[t.ClientKey] = task
 		above, _ := entity.IssueTable.Get(c.Tx, i.Company, task.Parent)
-		created = append(created, core.Object{}.Str("clientKey", t.ClientKey).Str("issueId", task.ID).Str("identifier", task.Identifier).Str("title", task.Title).
+		created = append(created, core.Object{}.Str("clientKey", t.ClientKey).Str("issueId", task.ID).Str("identifier",
+			task.Identifier).Str("title", task.Title).
 			Str("parentIssueId", above.ID).Str("parentIdentifier", above.Identifier).Close())
 	}
 	o := core.Object{}.Int("version", 1).Raw("createdTasks", formatList(created))
@@ -278,7 +293,10 @@ func answerInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 		}
 	}
 	result := core.Object{}.Int("version", 1).Raw("answers", formatList(rows)).Null("summaryMarkdown", p.Summary).Close()
-	return resolve(c, i, in, "answered", result, func(o core.Object) core.Object { return o.Int("answeredQuestionCount", int64(len(rows))) })
+	return resolve(c, i, in, "answered", result, func(o core.Object) core.Object {
+		return o.Int("answeredQuestionCount",
+			int64(len(rows)))
+	})
 }
 
 func (b interactionPayload) checkAnswer(a Answer, given map[string]bool) error {
@@ -323,11 +341,15 @@ func rejectInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 	} else {
 		o = o.Str("outcome", "rejected").Null("reason", p.Reason)
 	}
-	return resolve(c, i, in, "rejected", o.Close(), func(o core.Object) core.Object { return o.Null("rejectionReason", core.Snippet(p.Reason, 500)) })
+	return resolve(c, i, in, "rejected", o.Close(), func(o core.Object) core.Object {
+		return o.Null("rejectionReason",
+			core.Snippet(p.Reason, 500))
+	})
 }
 
 // resolve ends an interaction and wakes the agents concerned.
-func resolve(c *ledger.Context, i entity.Issue, in Interaction, status string, result json.RawMessage, more func(core.Object) core.Object) (any, error) {
+func resolve(c *ledger.Context, i entity.Issue, in Interaction, status string, result json.RawMessage,
+	more func(core.Object) core.Object) (any, error) {
 	if len(result) > MaxInteraction {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "The result of an interaction has at most %d bytes", MaxInteraction)
 	}
@@ -345,7 +367,8 @@ func resolve(c *ledger.Context, i entity.Issue, in Interaction, status string, r
 	if more != nil {
 		o = more(o)
 	}
-	company.RecordLive(c, ledger.Change{Action: "issue.thread_interaction_" + status, EntityType: "issue", EntityID: i.ID, Details: o.Close()})
+	company.RecordLive(c, ledger.Change{Action: "issue.thread_interaction_" + status, EntityType: "issue", EntityID: i.ID,
+		Details: o.Close()})
 	return in, wakeForInteraction(c, i, in)
 }
 
@@ -365,11 +388,15 @@ func wakeForInteraction(c *ledger.Context, i entity.Issue, in Interaction) error
 		if !ok {
 			continue
 		}
-		if _, err := company.WakeAgent(c, a, entity.Wake{Agent: agent, Source: entity.WakeAutomation, TriggerDetail: "system", Reason: "interaction_" + in.Status, Issue: i.ID,
-			From: "issue.interaction", Responsible: i.ResponsibleUser, Interaction: in.ID, InteractionKind: in.Kind, InteractionStatus: in.Status,
-			Payload: core.Object{}.Str("issueId", i.ID).Str("mutation", "interaction").Str("interactionId", in.ID).Str("interactionKind", in.Kind).
+		if _, err := company.WakeAgent(c, a, entity.Wake{Agent: agent, Source: entity.WakeAutomation, TriggerDetail: "system",
+			Reason: "interaction_" + in.Status, Issue: i.ID,
+			From: "issue.interaction", Responsible: i.ResponsibleUser, Interaction: in.ID, InteractionKind: in.Kind,
+			InteractionStatus: in.Status,
+			Payload: core.Object{}.Str("issueId", i.ID).Str("mutation", "interaction").Str("interactionId", in.ID).
+				Str("interactionKind", in.Kind).
 				Str("interactionStatus", in.Status).Close(),
-			Wakeup: core.DerivedID("interaction-wake", in.ID, agent, at), Run: core.DerivedID("interaction-run", in.ID, agent, at)}); err != nil {
+			Wakeup: core.DerivedID("interaction-wake", in.ID, agent, at), Run: core.DerivedID("interaction-run", in.ID, agent,
+				at)}); err != nil {
 			return err
 		}
 	}

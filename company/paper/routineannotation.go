@@ -11,12 +11,14 @@ import (
 // the routine, not to an issue, under the key "description"; its revisions are the versions of
 // the text.
 func DescriptionOf(d company.Description) Document {
-	return Document{ID: company.DocumentOfRoutine(d.Routine, 0), Company: d.Company, Issue: d.Routine, Key: "description", Format: "markdown",
+	return Document{ID: company.DocumentOfRoutine(d.Routine, 0), Company: d.Company, Issue: d.Routine, Key: "description",
+		Format: "markdown",
 		Latest: company.DocumentOfRoutine(d.Routine, d.Version), Number: d.Version, UpdatedAt: d.At}
 }
 
 // routineDescriptions are the descriptions of routines.
-var routineDescriptions = remarkable{entity: "routine", actions: "routine.description_annotation_", missing: "The description has no such revision", at: describedRoutine,
+var routineDescriptions = remarkable{entity: "routine", actions: "routine.description_annotation_",
+	missing: "The description has no such revision", at: describedRoutine,
 	revision: func(c *ledger.Context, d Document, id string, number uint64) (DocumentRevision, bool) {
 		version, text, ok := company.Ask.DescriptionAt(c.Tx, d.Company, d.Issue, id, number)
 		return DocumentRevision{ID: company.DocumentOfRoutine(d.Issue, version), Number: version, Body: text}, ok

@@ -45,11 +45,13 @@ func judgeItems(c *ledger.Context, p ResolveInteraction) (any, error) {
 	}
 	for _, item := range body.Items {
 		if !judged[item.ID] {
-			return nil, ledger.Refuse(ledger.Unprocessable, core.Object{}.Str("itemId", item.ID).Close(), "Item %s has no verdict; defer what is not decided yet", item.ID)
+			return nil, ledger.Refuse(ledger.Unprocessable, core.Object{}.Str("itemId", item.ID).Close(),
+				"Item %s has no verdict; defer what is not decided yet", item.ID)
 		}
 	}
 	sums := func(o core.Object) core.Object {
-		return o.Int("approvedCount", counts["approve"]).Int("rejectedCount", counts["reject"]).Int("deferredCount", counts["defer"])
+		return o.Int("approvedCount", counts["approve"]).Int("rejectedCount", counts["reject"]).Int("deferredCount",
+			counts["defer"])
 	}
 	result := sums(core.Object{}.Int("version", 1).Str("outcome", "judged").Raw("verdicts", formatList(rows))).Close()
 	return resolve(c, i, in, "answered", result, sums)
@@ -76,7 +78,8 @@ func (b interactionPayload) checkVerdict(v Verdict, judged map[string]bool) erro
 // expireStale ends an interaction about a revision that is not the latest.
 func expireStale(c *ledger.Context, i entity.Issue, in Interaction, latest string) (any, error) {
 	result := core.Object{}.Int("version", 1).Str("outcome", "stale_target").Null("currentRevisionId", latest).Close()
-	return resolve(c, i, in, "expired", result, func(o core.Object) core.Object { return o.Str("outcome", "stale_target") })
+	return resolve(c, i, in, "expired", result,
+		func(o core.Object) core.Object { return o.Str("outcome", "stale_target") })
 }
 
 // cancelInteraction and withdrawInteraction retract a question; the board and the creator may
@@ -104,7 +107,8 @@ func takeBack(c *ledger.Context, p ResolveInteraction, outcome string) (any, err
 	case !core.IsBoard(c) && !in.byActor(c):
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Only the board or who asked may take back an interaction")
 	case in.Status != "pending":
-		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("interactionId", in.ID).Str("status", in.Status).Close(), "Interaction has already been resolved")
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("interactionId", in.ID).Str("status", in.Status).Close(),
+			"Interaction has already been resolved")
 	}
 	return resolve(c, i, in, "cancelled", ended(outcome, p.Reason), nil)
 }
@@ -116,7 +120,8 @@ func skipInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return resolve(c, i, in, "cancelled", ended("skipped", p.Reason), func(o core.Object) core.Object { return o.Str("outcome", "skipped") })
+	return resolve(c, i, in, "cancelled", ended("skipped", p.Reason),
+		func(o core.Object) core.Object { return o.Str("outcome", "skipped") })
 }
 
 func ended(outcome, reason string) json.RawMessage {

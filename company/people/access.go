@@ -68,8 +68,10 @@ const (
 )
 
 var accessKinds = []company.Kind{
-	{Name: KindInstanceAuth, From: company.FromBoard, Traits: company.EndsKeys, Weight: company.Weights.MeshSettings, Do: ledger.Typed(setAuth)},
-	{Name: KindInstanceEndpoint, From: company.FromNode, Traits: company.EndsKeys, Weight: company.Weights.ByNodes, Do: ledger.Typed(setEndpoint)},
+	{Name: KindInstanceAuth, From: company.FromBoard, Traits: company.EndsKeys, Weight: company.Weights.MeshSettings,
+		Do: ledger.Typed(setAuth)},
+	{Name: KindInstanceEndpoint, From: company.FromNode, Traits: company.EndsKeys, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(setEndpoint)},
 }
 
 func setAuth(c *ledger.Context, p SetAuth) (any, error) {
@@ -96,6 +98,7 @@ func setEndpoint(c *ledger.Context, p SetEndpoint) (any, error) {
 	}
 	node := c.Cmd.Credential.ID
 	endpoints.Put(c.Tx, node, Endpoint{p.URL, p.Fingerprint, core.TimeOf(c.Now)})
-	c.Record(ledger.Change{Action: "node.endpoint_changed", EntityType: "node", EntityID: node, Details: core.Object{}.Str("url", p.URL).Str("fingerprint", p.Fingerprint).Close()})
+	c.Record(ledger.Change{Action: "node.endpoint_changed", EntityType: "node", EntityID: node,
+		Details: core.Object{}.Str("url", p.URL).Str("fingerprint", p.Fingerprint).Close()})
 	return nil, nil
 }

@@ -92,6 +92,7 @@ func suspendUser(c *ledger.Context, p SuspendUser) (any, error) {
 		}
 	}
 	UserTable.Put(c.Tx, u.ID, u)
-	c.Record(ledger.Change{Action: action, EntityType: "user", EntityID: u.ID, Details: core.Object{}.Int("sessions", int64(ended)).Close()})
+	c.Record(ledger.Change{Action: action, EntityType: "user", EntityID: u.ID, Details: core.Object{}.Int("sessions",
+		int64(ended)).Close()})
 	return u.shown(), nil
 }

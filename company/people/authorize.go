@@ -60,7 +60,8 @@ func actorOf(c *ledger.Context) (company.Givers, error) {
 		}
 		return company.FromBoard, nil
 	case actor.Type == "user" && cred.Kind == "board_key":
-		if k, ok := BoardKeyByID(c.Tx, cred.ID); !ok || k.User != actor.ID || !k.Valid(core.TimeOf(c.Now)) || !Speaks(c.Tx, k.User) {
+		if k, ok := BoardKeyByID(c.Tx, cred.ID); !ok || k.User != actor.ID || !k.Valid(core.TimeOf(c.Now)) ||
+			!Speaks(c.Tx, k.User) {
 			return 0, errToken()
 		}
 		return company.FromBoard, nil
@@ -129,7 +130,8 @@ func checkAgent(c *ledger.Context) error {
 // refuseOver is the 409 for a write of an agent under a run of its own that is over: another
 // agent may have taken over the run's issue.
 func refuseOver(r entity.Run) error {
-	return core.RefuseCode(ledger.Conflict, "run_over", core.Object{}.Str("code", "run_over").Str("runId", r.ID).Str("status", string(r.Status)).Close(),
+	return core.RefuseCode(ledger.Conflict, "run_over", core.Object{}.Str("code", "run_over").Str("runId", r.ID).
+		Str("status", string(r.Status)).Close(),
 		"The run of this request is over; what it writes is refused")
 }
 

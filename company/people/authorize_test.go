@@ -33,7 +33,8 @@ func TestPermissionMatrix(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Hire(t, "Ada", "")
 	key := d.ID()
-	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: key, Agent: ada, Name: "k", Hash: strings.Repeat("0a", 32)}, nil)
+	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: key, Agent: ada, Name: "k",
+		Hash: strings.Repeat("0a", 32)}, nil)
 	actors := map[string]struct {
 		actor ledger.Actor
 		cred  ledger.Credential
@@ -66,8 +67,10 @@ func TestPermissionMatrix(t *testing.T) {
 
 func TestEveryKindHasARowAndSomebodyWhoCarriesItOut(t *testing.T) {
 	t.Parallel()
-	ofLedger := []string{ledger.KindGenesis, ledger.KindNodeAdmit, ledger.KindNodeUpdate, ledger.KindNodeRevoke, ledger.KindTokenCreate, ledger.KindTokenRevoke, ledger.KindOwnerAdd,
-		ledger.KindSessionOpen, ledger.KindSessionEnd, ledger.KindSessionLease, ledger.KindTimeStep, ledger.KindFeatureRaise, ledger.KindKeysRotate, ledger.KindEpoch}
+	ofLedger := []string{ledger.KindGenesis, ledger.KindNodeAdmit, ledger.KindNodeUpdate, ledger.KindNodeRevoke,
+		ledger.KindTokenCreate, ledger.KindTokenRevoke, ledger.KindOwnerAdd,
+		ledger.KindSessionOpen, ledger.KindSessionEnd, ledger.KindSessionLease, ledger.KindTimeStep, ledger.KindFeatureRaise,
+		ledger.KindKeysRotate, ledger.KindEpoch}
 	for _, k := range ofLedger {
 		if row, ok := company.KindOf(k); !ok || row.Do != nil {
 			t.Errorf("%s has no row, or a handler beside the ledger's", k)
@@ -93,8 +96,10 @@ func TestCredentialsAreCheckedWhenTheCommandIsApplied(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada, bob := d.Hire(t, "Ada", ""), d.Hire(t, "Bob", "")
 	key, other := d.ID(), d.ID()
-	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: key, Agent: ada, Name: "k", Hash: strings.Repeat("01", 32)}, nil)
-	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: other, Agent: bob, Name: "k", Hash: strings.Repeat("02", 32)}, nil)
+	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: key, Agent: ada, Name: "k",
+		Hash: strings.Repeat("01", 32)}, nil)
+	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: other, Agent: bob, Name: "k",
+		Hash: strings.Repeat("02", 32)}, nil)
 	run, bobs := d.Run(ada), d.Run(bob)
 	ask := func(change func(c *ledger.Context)) error {
 		c := d.Context(companytest.As{Agent: ada}, "issue.create", nil)
@@ -143,15 +148,18 @@ func TestCredentialsAreCheckedWhenTheCommandIsApplied(t *testing.T) {
 	if mismatch.Code != ledger.Unprocessable || mismatch.ErrCode != "agent_jwt_run_id_mismatch" {
 		t.Errorf("another run than the token's: %+v", mismatch)
 	}
-	companytest.WantRefusal(t, ask(func(c *ledger.Context) { c.Cmd.Run = bobs }), ledger.Forbidden, "The run is not one of this agent")
+	companytest.WantRefusal(t, ask(func(c *ledger.Context) { c.Cmd.Run = bobs }), ledger.Forbidden,
+		"The run is not one of this agent")
 
 	home := d.Company
 	d.Found(t, "Beta")
 	beta := d.Company
 	d.Company = home
-	companytest.WantRefusal(t, ask(func(c *ledger.Context) { c.Cmd.Company = beta }), ledger.Forbidden, "Agent key cannot access another company")
+	companytest.WantRefusal(t, ask(func(c *ledger.Context) { c.Cmd.Company = beta }), ledger.Forbidden,
+		"Agent key cannot access another company")
 	companytest.WantRefusal(t, ask(func(c *ledger.Context) {
-		c.Cmd.Actor, c.Cmd.Credential, c.Cmd.Company = ledger.Actor{Type: "user", ID: "local-board"}, ledger.Credential{Kind: "local"}, ledger.CompanyID(d.ID())
+		c.Cmd.Actor, c.Cmd.Credential, c.Cmd.Company = ledger.Actor{Type: "user", ID: "local-board"},
+			ledger.Credential{Kind: "local"}, ledger.CompanyID(d.ID())
 	}), ledger.NotFound, "Company not found")
 
 	d.Must(t, companytest.Board, "agent_key.revoke", people.RevokeKey{ID: key, Agent: ada}, nil)
@@ -162,7 +170,8 @@ func TestCredentialsAreCheckedWhenTheCommandIsApplied(t *testing.T) {
 	d.EndRun(run)
 	companytest.WantRefusal(t, ask(byRun), ledger.Unauthorized, bad)
 	d.Must(t, companytest.Board, "agent.terminate", company.ChangeAgent{Agent: bob}, nil)
-	companytest.WantRefusal(t, ask(func(c *ledger.Context) { c.Cmd.Actor.ID, c.Cmd.Credential.ID = bob, other }), ledger.Unauthorized, bad)
+	companytest.WantRefusal(t, ask(func(c *ledger.Context) { c.Cmd.Actor.ID, c.Cmd.Credential.ID = bob, other }),
+		ledger.Unauthorized, bad)
 }
 
 // Genesis is authorised before there is a mesh or a node.
@@ -170,7 +179,8 @@ func TestGenesisIsAuthorised(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	c := d.Context(companytest.Board, ledger.KindGenesis, nil)
-	c.Cmd.Company, c.Cmd.Actor, c.Cmd.Credential = "", ledger.Actor{Type: "node", ID: "n1"}, ledger.Credential{Kind: "node", ID: "n1"}
+	c.Cmd.Company, c.Cmd.Actor, c.Cmd.Credential = "", ledger.Actor{Type: "node", ID: "n1"},
+		ledger.Credential{Kind: "node", ID: "n1"}
 	c.Origin = identity.NodeID("n1")
 	if err := people.Authorize(c); err != nil {
 		t.Error(err)
@@ -183,11 +193,13 @@ func TestPrefetchNamesTheRowsThatAreRead(t *testing.T) {
 	ada := d.Hire(t, "Ada", "")
 	run := d.Run(ada)
 	i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo})
-	cmd := d.Context(companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada}).Cmd
+	cmd := d.Context(companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID,
+		Agent: ada}).Cmd
 	cmd.Credential = ledger.Credential{Kind: "run", ID: run}
 	got := map[string]bool{}
 	people.Prefetch(cmd, func(k []byte) { got[string(k)] = true })
-	for _, k := range [][]byte{entity.CompanyTable.Key(d.Company, d.Company), entity.AgentTable.Key(d.Company, ada), entity.RunTable.Key(d.Company, run), entity.IssueTable.Key(d.Company, i.ID), core.OwnerKey(ada)} {
+	for _, k := range [][]byte{entity.CompanyTable.Key(d.Company, d.Company), entity.AgentTable.Key(d.Company, ada),
+		entity.RunTable.Key(d.Company, run), entity.IssueTable.Key(d.Company, i.ID), core.OwnerKey(ada)} {
 		if !got[string(k)] || !d.Tx.Has(k) {
 			t.Errorf("%s is named %t, and there %t", k, got[string(k)], d.Tx.Has(k))
 		}

@@ -122,7 +122,10 @@ func BoardKeysOf(tx *ledger.Tx, user string) []BoardKey {
 			out = append(out, k)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b BoardKey) int { return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(b.ID, a.ID)) })
+	slices.SortStableFunc(out, func(a, b BoardKey) int {
+		return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt),
+			cmp.Compare(b.ID, a.ID))
+	})
 	return out
 }
 
@@ -177,11 +180,16 @@ const (
 )
 
 var boardKeyKinds = []company.Kind{
-	{Name: KindBoardKeyCreate, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(createBoardKey)},
-	{Name: KindBoardKeyRevoke, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(revokeBoardKey)},
-	{Name: KindCliAuthOpen, From: company.FromNode, Traits: company.EndsKeys, Weight: company.Weights.ByNodes, Do: ledger.Typed(openChallenge)},
-	{Name: KindCliAuthApprove, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(approveChallenge)},
-	{Name: KindCliAuthCancel, From: company.FromNode, Traits: company.EndsKeys, Weight: company.Weights.ByNodes, Do: ledger.Typed(cancelChallenge)},
+	{Name: KindBoardKeyCreate, From: company.FromBoard, Traits: company.Personal | company.EndsKeys,
+		Weight: company.Weights.Entering, Do: ledger.Typed(createBoardKey)},
+	{Name: KindBoardKeyRevoke, From: company.FromBoard, Traits: company.Personal | company.EndsKeys,
+		Weight: company.Weights.Entering, Do: ledger.Typed(revokeBoardKey)},
+	{Name: KindCliAuthOpen, From: company.FromNode, Traits: company.EndsKeys, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(openChallenge)},
+	{Name: KindCliAuthApprove, From: company.FromBoard, Traits: company.Personal | company.EndsKeys,
+		Weight: company.Weights.Entering, Do: ledger.Typed(approveChallenge)},
+	{Name: KindCliAuthCancel, From: company.FromNode, Traits: company.EndsKeys, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(cancelChallenge)},
 }
 
 func createBoardKey(c *ledger.Context, p CreateBoardKey) (any, error) {
@@ -192,11 +200,13 @@ func createBoardKey(c *ledger.Context, p CreateBoardKey) (any, error) {
 			return nil, ledger.Refuse(ledger.Invalid, nil, "expiresAt is not in the future")
 		}
 	}
-	k, err := addBoardKey(c, BoardKey{ID: p.ID, User: c.Cmd.Actor.ID, Name: p.Name, Hash: p.Hash, CreatedAt: now, ExpiresAt: expires})
+	k, err := addBoardKey(c, BoardKey{ID: p.ID, User: c.Cmd.Actor.ID, Name: p.Name, Hash: p.Hash, CreatedAt: now,
+		ExpiresAt: expires})
 	if err != nil {
 		return nil, err
 	}
-	c.Record(ledger.Change{Action: "board_api_key.created", EntityType: "board_api_key", EntityID: k.ID, Details: core.Object{}.Str("name", k.Name).Time("expiresAt", k.ExpiresAt).Close()})
+	c.Record(ledger.Change{Action: "board_api_key.created", EntityType: "board_api_key", EntityID: k.ID,
+		Details: core.Object{}.Str("name", k.Name).Time("expiresAt", k.ExpiresAt).Close()})
 	return k, nil
 }
 
@@ -237,7 +247,8 @@ func revokeBoardKey(c *ledger.Context, p RevokeBoardKey) (any, error) {
 		return k, nil
 	}
 	k = endBoardKey(c, k)
-	c.Record(ledger.Change{Action: "board_api_key.revoked", EntityType: "board_api_key", EntityID: k.ID, Details: core.Object{}.Str("name", k.Name).Close()})
+	c.Record(ledger.Change{Action: "board_api_key.revoked", EntityType: "board_api_key", EntityID: k.ID,
+		Details: core.Object{}.Str("name", k.Name).Close()})
 	return k, nil
 }
 
@@ -276,10 +287,12 @@ func openChallenge(c *ledger.Context, p OpenChallenge) (any, error) {
 	if _, taken := challenges.Get(c.Tx, p.ID); taken {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "The challenge exists already")
 	}
-	h := Challenge{ID: p.ID, Hash: p.Hash, KeyHash: p.KeyHash, Command: p.Command, Client: core.NullText(p.Client), Access: p.Access, Company: core.Null[ledger.CompanyID](p.Company),
+	h := Challenge{ID: p.ID, Hash: p.Hash, KeyHash: p.KeyHash, Command: p.Command, Client: core.NullText(p.Client),
+		Access: p.Access, Company: core.Null[ledger.CompanyID](p.Company),
 		ExpiresAt: core.TimeOf(c.Now.Add(ChallengeAge)), CreatedAt: now}
 	challenges.Put(c.Tx, h.ID, h)
-	c.Record(ledger.Change{Action: "cli_auth.requested", EntityType: "cli_auth_challenge", EntityID: h.ID, Details: core.Object{}.Str("command", h.Command).Null("clientName", string(h.Client)).Close()})
+	c.Record(ledger.Change{Action: "cli_auth.requested", EntityType: "cli_auth_challenge", EntityID: h.ID,
+		Details: core.Object{}.Str("command", h.Command).Null("clientName", string(h.Client)).Close()})
 	return h, nil
 }
 
@@ -317,13 +330,15 @@ func approveChallenge(c *ledger.Context, p DecideChallenge) (any, error) {
 		return nil, err
 	}
 	name := "CLI: " + core.Snippet(h.Command, maxKeyName-10)
-	k, err := addBoardKey(c, BoardKey{ID: p.Key, User: c.Cmd.Actor.ID, Name: name, Hash: h.KeyHash, CreatedAt: now, ExpiresAt: core.TimeOf(c.Now.Add(BoardKeyAge))})
+	k, err := addBoardKey(c, BoardKey{ID: p.Key, User: c.Cmd.Actor.ID, Name: name, Hash: h.KeyHash, CreatedAt: now,
+		ExpiresAt: core.TimeOf(c.Now.Add(BoardKeyAge))})
 	if err != nil {
 		return nil, err
 	}
 	h.ApprovedAt, h.ApprovedBy, h.Key = now, core.NullText(k.User), core.NullText(k.ID)
 	challenges.Put(c.Tx, h.ID, h)
-	c.Record(ledger.Change{Action: "board_api_key.created", EntityType: "board_api_key", EntityID: k.ID, Details: core.Object{}.Str("name", k.Name).Str("cliAuthChallengeId", h.ID).Time("expiresAt", k.ExpiresAt).Close()})
+	c.Record(ledger.Change{Action: "board_api_key.created", EntityType: "board_api_key", EntityID: k.ID,
+		Details: core.Object{}.Str("name", k.Name).Str("cliAuthChallengeId", h.ID).Time("expiresAt", k.ExpiresAt).Close()})
 	return h, nil
 }
 

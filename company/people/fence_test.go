@@ -21,13 +21,16 @@ func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Hire(t, "Ada", "")
 	key := d.ID()
-	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: key, Agent: ada, Name: "k", Hash: strings.Repeat("01", 32)}, nil)
+	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: key, Agent: ada, Name: "k",
+		Hash: strings.Repeat("01", 32)}, nil)
 	i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
 	old := d.Run(ada)
-	d.Must(t, companytest.As{Agent: ada, Run: old}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: entity.IssueStatuses}, nil)
+	d.Must(t, companytest.As{Agent: ada, Run: old}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada,
+		Expected: entity.IssueStatuses}, nil)
 	d.EndRun(old)
 	next := d.Run(ada) // the run that has the issue now
-	d.Must(t, companytest.As{Agent: ada, Run: next}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: entity.IssueStatuses}, nil)
+	d.Must(t, companytest.As{Agent: ada, Run: next}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada,
+		Expected: entity.IssueStatuses}, nil)
 
 	ask := func(kind, cred, id, run string) error {
 		c := d.Context(companytest.As{Agent: ada}, kind, nil)
@@ -44,7 +47,8 @@ func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 		if err := ask(kind, "agent_key", key, next); err != nil {
 			t.Errorf("%s under a live run: %v", kind, err)
 		}
-		if r, ok := ask(kind, "run", old, "").(*ledger.Refusal); (!ok || r.Code != ledger.Unauthorized) && kind != "tool.trace" { // which notes the calls that were made
+		if r, ok := ask(kind, "run", old, "").(*ledger.Refusal); (!ok || r.Code != ledger.Unauthorized) &&
+			kind != "tool.trace" { // which notes the calls that were made
 			t.Errorf("%s by the token of a run that is over: %v", kind, r)
 		}
 		r, ok := ask(kind, "agent_key", key, old).(*ledger.Refusal)
@@ -66,14 +70,17 @@ func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 		"issue.checkout": company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: entity.IssueStatuses},
 		"issue.release":  company.ReleaseIssue{Issue: i.ID},
 		"comment.create": entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "stale"},
-		"cost.report":    money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: ada, Run: core.NullText(old), Issue: core.NullText(i.ID), Provider: "p", Model: "m", Cost: 1, OccurredAt: core.TimeOf(d.Now)}},
-		"run.callback":   company.Callback{Run: old, Status: entity.RunSucceeded, Summary: "stale"},
+		"cost.report": money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: ada, Run: core.NullText(old),
+			Issue: core.NullText(i.ID), Provider: "p", Model: "m", Cost: 1, OccurredAt: core.TimeOf(d.Now)}},
+		"run.callback": company.Callback{Run: old, Status: entity.RunSucceeded, Summary: "stale"},
 	} {
 		before := d.Load(i.ID)
-		if r, ok := d.Do(companytest.As{Agent: ada, Run: old}, kind, payload, nil).(*ledger.Refusal); !ok || r.Code != ledger.Conflict && r.Code != ledger.Forbidden {
+		if r, ok := d.Do(companytest.As{Agent: ada, Run: old}, kind, payload, nil).(*ledger.Refusal); !ok ||
+			r.Code != ledger.Conflict && r.Code != ledger.Forbidden {
 			t.Errorf("%s under a run that is over: %v", kind, r)
 		}
-		if now := d.Load(i.ID); now.Status != before.Status || now.CheckoutRun != next || now.Fence != before.Fence || now.Title != before.Title || now.Comments != before.Comments {
+		if now := d.Load(i.ID); now.Status != before.Status || now.CheckoutRun != next || now.Fence != before.Fence ||
+			now.Title != before.Title || now.Comments != before.Comments {
 			t.Errorf("%s under a run that is over changed the issue to %+v", kind, now)
 		}
 	}
@@ -89,8 +96,10 @@ func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 	r.Node, r.Session, r.Owed = "n1", 1, true
 	entity.RunTable.Put(d.Tx, d.Company, next, r)
 	for kind, payload := range map[string]any{
-		"run.start": company.Start{Run: next}, "run.report": company.Report{Run: next, Phase: entity.PhaseExecute}, "run.finish": company.Finish{Run: next, Outcome: company.Outcome{Status: entity.RunSucceeded}},
-		"run.return": company.Return{Run: next}, "run.cost": money.TellCost{Run: next, Cost: entity.RunCost{Provider: "p", Model: "m", Cost: core.Cents(3), Priced: true}},
+		"run.start": company.Start{Run: next}, "run.report": company.Report{Run: next, Phase: entity.PhaseExecute},
+		"run.finish": company.Finish{Run: next, Outcome: company.Outcome{Status: entity.RunSucceeded}},
+		"run.return": company.Return{Run: next}, "run.cost": money.TellCost{Run: next, Cost: entity.RunCost{Provider: "p",
+			Model: "m", Cost: core.Cents(3), Priced: true}},
 	} {
 		for name, c := range map[string]struct {
 			node    string

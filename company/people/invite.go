@@ -115,12 +115,13 @@ func JoinCompanyKey(id string) []byte   { return ledger.Key("join-company", id) 
 
 var (
 	Invites      = ledger.NewTable[string, Invite]("invite")
-	JoinRequests = ledger.NewTable[string, JoinRequest]("join-request").Beside(ledger.Indexed(JoinsPending, func(j *JoinRequest) string {
-		if j.Status != JoinPending {
-			return ""
-		}
-		return "all"
-	}))
+	JoinRequests = ledger.NewTable[string, JoinRequest]("join-request").
+			Beside(ledger.Indexed(JoinsPending, func(j *JoinRequest) string {
+			if j.Status != JoinPending {
+				return ""
+			}
+			return "all"
+		}))
 	JoinsPending = ledger.NewIndex[string, string]("join-pending")
 )
 
@@ -170,7 +171,10 @@ func InvitesOf(tx *ledger.Tx, company ledger.CompanyID) []Invite {
 	for _, i := range Invites.All(tx, company) {
 		out = append(out, i)
 	}
-	slices.SortStableFunc(out, func(a, b Invite) int { return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(b.ID, a.ID)) })
+	slices.SortStableFunc(out, func(a, b Invite) int {
+		return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt),
+			cmp.Compare(b.ID, a.ID))
+	})
 	return out
 }
 
@@ -232,6 +236,9 @@ func dropJoin(tx *ledger.Tx, j JoinRequest) {
 // makes an agent with that configuration.
 func (p AcceptInvite) Sealed(seal conceal.SealFunc) (any, error) {
 	var err error
-	p.Defaults, err = conceal.SealConfig(p.Defaults, "adapterConfig", func(path, plain string) (string, error) { return seal(joinedAgent(p.ID), path, plain) })
+	p.Defaults, err = conceal.SealConfig(p.Defaults, "adapterConfig", func(path, plain string) (string,
+		error) {
+		return seal(joinedAgent(p.ID), path, plain)
+	})
 	return p, err
 }

@@ -69,11 +69,16 @@ const (
 )
 
 var inviteKinds = []company.Kind{
-	{Name: KindInviteCreate, From: company.FromBoard, Needs: entity.InviteUsers, Weight: company.Weights.Admitting, Do: ledger.Typed(createInvite)},
-	{Name: KindInviteRevoke, From: company.FromBoard, Needs: entity.InviteUsers, Weight: company.Weights.Admitting, Do: ledger.Typed(revokeInvite)},
-	{Name: KindInviteAccept, From: company.FromBoard | company.FromNode, Traits: company.Invited, Weight: company.Weights.Admitting, Do: ledger.Typed(acceptInvite)},
-	{Name: KindJoinApprove, From: company.FromBoard, Needs: entity.ApproveJoins, Weight: company.Weights.Admitting, Do: ledger.Typed(approveJoin)},
-	{Name: KindJoinReject, From: company.FromBoard, Needs: entity.ApproveJoins, Weight: company.Weights.Admitting, Do: ledger.Typed(rejectJoin)},
+	{Name: KindInviteCreate, From: company.FromBoard, Needs: entity.InviteUsers, Weight: company.Weights.Admitting,
+		Do: ledger.Typed(createInvite)},
+	{Name: KindInviteRevoke, From: company.FromBoard, Needs: entity.InviteUsers, Weight: company.Weights.Admitting,
+		Do: ledger.Typed(revokeInvite)},
+	{Name: KindInviteAccept, From: company.FromBoard | company.FromNode, Traits: company.Invited,
+		Weight: company.Weights.Admitting, Do: ledger.Typed(acceptInvite)},
+	{Name: KindJoinApprove, From: company.FromBoard, Needs: entity.ApproveJoins, Weight: company.Weights.Admitting,
+		Do: ledger.Typed(approveJoin)},
+	{Name: KindJoinReject, From: company.FromBoard, Needs: entity.ApproveJoins, Weight: company.Weights.Admitting,
+		Do: ledger.Typed(rejectJoin)},
 	{Name: KindJoinClaim, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(claimJoin)},
 }
 
@@ -110,13 +115,17 @@ func createInvite(c *ledger.Context, p CreateInvite) (any, error) {
 	if err := roomForInvite(c.Tx, company, now); err != nil {
 		return nil, err
 	}
-	i := Invite{ID: p.ID, Company: company, Hash: p.Hash, Joins: p.Joins, Role: p.Role, Defaults: defaults, Message: core.NullText(p.Message),
-		InvitedBy: core.NullText(c.Cmd.Actor.ID), ExpiresAt: core.TimeOf(c.Now.Add(InviteAge)), CreatedAt: now, UpdatedAt: now}
+	i := Invite{ID: p.ID, Company: company, Hash: p.Hash, Joins: p.Joins, Role: p.Role, Defaults: defaults,
+		Message:   core.NullText(p.Message),
+		InvitedBy: core.NullText(c.Cmd.Actor.ID), ExpiresAt: core.TimeOf(c.Now.Add(InviteAge)), CreatedAt: now,
+		UpdatedAt: now}
 	c.Set(InviteCompanyKey(i.ID), []byte(company))
 	c.Set(InviteTokenKey(i.Hash), []byte(i.ID))
 	Invites.Put(c.Tx, company, i.ID, i)
-	c.Record(ledger.Change{Action: "invite.created", EntityType: "invite", EntityID: i.ID, Details: core.Object{}.Str("inviteType", "company_join").
-		Str("allowedJoinTypes", string(i.Joins)).Null("humanRole", string(i.Role)).Time("expiresAt", i.ExpiresAt).Bool("hasAgentMessage", i.Message != "").Close()})
+	c.Record(ledger.Change{Action: "invite.created", EntityType: "invite", EntityID: i.ID,
+		Details: core.Object{}.Str("inviteType", "company_join").
+			Str("allowedJoinTypes", string(i.Joins)).Null("humanRole", string(i.Role)).Time("expiresAt", i.ExpiresAt).
+			Bool("hasAgentMessage", i.Message != "").Close()})
 	return i, nil
 }
 
@@ -177,7 +186,8 @@ func acceptInvite(c *ledger.Context, p AcceptInvite) (any, error) {
 	if err := roomForJoin(c.Tx, i.Company); err != nil {
 		return nil, err
 	}
-	j := JoinRequest{ID: p.ID, Invite: i.ID, Company: i.Company, Type: p.Type, Status: JoinPending, IP: p.IP, CreatedAt: now, UpdatedAt: now}
+	j := JoinRequest{ID: p.ID, Invite: i.ID, Company: i.Company, Type: p.Type, Status: JoinPending, IP: p.IP,
+		CreatedAt: now, UpdatedAt: now}
 	details := core.Object{}.Str("inviteId", i.ID).Str("requestType", string(j.Type))
 	if p.Type == JoinHuman {
 		if err := joinPerson(c, i, &j); err != nil {
@@ -190,14 +200,16 @@ func acceptInvite(c *ledger.Context, p AcceptInvite) (any, error) {
 		case !core.IsHash(p.ClaimHash):
 			return nil, ledger.Refuse(ledger.Invalid, nil, "malformed claim secret")
 		}
-		j.AgentName, j.Adapter, j.Abilities, j.Defaults = core.NullText(p.AgentName), core.NullText(p.Adapter), core.NullText(p.Abilities), defaults
+		j.AgentName, j.Adapter, j.Abilities, j.Defaults = core.NullText(p.AgentName), core.NullText(p.Adapter),
+			core.NullText(p.Abilities), defaults
 		j.ClaimHash, j.ClaimUntil = p.ClaimHash, core.TimeOf(c.Now.Add(ClaimAge))
 		details = details.Str("agentName", p.AgentName)
 	}
 	i.AcceptedAt, i.UpdatedAt, i.Request = now, now, j.ID
 	Invites.Put(c.Tx, i.Company, i.ID, i)
 	putJoin(c.Tx, j)
-	c.Record(ledger.Change{Action: "join.requested", EntityType: "join_request", EntityID: j.ID, Details: details.Str("status", string(j.Status)).Close()})
+	c.Record(ledger.Change{Action: "join.requested", EntityType: "join_request", EntityID: j.ID,
+		Details: details.Str("status", string(j.Status)).Close()})
 	return j, nil
 }
 
@@ -309,13 +321,15 @@ func rejectJoin(c *ledger.Context, p DecideJoin) (any, error) {
 	now := core.TimeOf(c.Now)
 	j.Status, j.RejectedBy, j.RejectedAt, j.UpdatedAt = JoinRejected, core.NullText(c.Cmd.Actor.ID), now, now
 	putJoin(c.Tx, j)
-	c.Record(ledger.Change{Action: "join.rejected", EntityType: "join_request", EntityID: j.ID, Details: core.Object{}.Str("requestType", string(j.Type)).Close()})
+	c.Record(ledger.Change{Action: "join.rejected", EntityType: "join_request", EntityID: j.ID,
+		Details: core.Object{}.Str("requestType", string(j.Type)).Close()})
 	return j, nil
 }
 
 // standing is the detail of the refusal when a request's key is not handed out.
 func (j JoinRequest) standing() []byte {
-	return core.Object{}.Str("joinRequestId", j.ID).Str("status", string(j.Status)).Time("claimExpiresAt", j.ClaimUntil).Time("claimedAt", j.ClaimedAt).Close()
+	return core.Object{}.Str("joinRequestId", j.ID).Str("status", string(j.Status)).Time("claimExpiresAt", j.ClaimUntil).
+		Time("claimedAt", j.ClaimedAt).Close()
 }
 
 func claimJoin(c *ledger.Context, p ClaimKey) (any, error) {
@@ -341,6 +355,7 @@ func claimJoin(c *ledger.Context, p ClaimKey) (any, error) {
 	}
 	j.ClaimedAt, j.UpdatedAt = now, now
 	putJoin(c.Tx, j)
-	c.Record(ledger.Change{Action: "agent_api_key.claimed", EntityType: "agent_api_key", EntityID: p.Key, Details: core.Object{}.Str("agentId", string(j.Agent)).Str("joinRequestId", j.ID).Close()})
+	c.Record(ledger.Change{Action: "agent_api_key.claimed", EntityType: "agent_api_key", EntityID: p.Key,
+		Details: core.Object{}.Str("agentId", string(j.Agent)).Str("joinRequestId", j.ID).Close()})
 	return k, nil
 }

@@ -39,7 +39,8 @@ func TokenKey(hash string) []byte    { return ledger.Key("agent-key-token", hash
 func KeyCompanyKey(id string) []byte { return ledger.Key("agent-key-company", id) }
 
 var (
-	AgentKeys   = ledger.NewTable[string, AgentKey]("agent-key").Beside(ledger.Indexed(keysByAgent, func(k *AgentKey) string { return k.Agent }))
+	AgentKeys = ledger.NewTable[string, AgentKey]("agent-key").
+			Beside(ledger.Indexed(keysByAgent, func(k *AgentKey) string { return k.Agent }))
 	keysByAgent = ledger.NewIndex[string, string]("agent-key-agent")
 )
 
@@ -68,8 +69,10 @@ const (
 )
 
 var keyKinds = []company.Kind{
-	{Name: KindAgentKeyCreate, From: company.FromBoard, Needs: entity.ConfigureAgents, Traits: company.EndsKeys, Weight: company.Weights.Empowering, Do: ledger.Typed(createKey)},
-	{Name: KindAgentKeyRevoke, From: company.FromBoard, Needs: entity.ConfigureAgents, Traits: company.EndsKeys, Weight: company.Weights.Halting, Do: ledger.Typed(revokeKey)},
+	{Name: KindAgentKeyCreate, From: company.FromBoard, Needs: entity.ConfigureAgents, Traits: company.EndsKeys,
+		Weight: company.Weights.Empowering, Do: ledger.Typed(createKey)},
+	{Name: KindAgentKeyRevoke, From: company.FromBoard, Needs: entity.ConfigureAgents, Traits: company.EndsKeys,
+		Weight: company.Weights.Halting, Do: ledger.Typed(revokeKey)},
 }
 
 // KeyByHash returns the key whose token has the SHA-256 hash (hex), unless it is revoked.
@@ -129,7 +132,8 @@ func createKey(c *ledger.Context, p CreateKey) (any, error) {
 		return nil, err
 	}
 	row, _ := entity.CompanyOf(c.Tx, a.Company)
-	k := AgentKey{ID: p.ID, Company: a.Company, Agent: a.ID, Name: p.Name, Hash: p.Hash, ResponsibleUser: row.DefaultResponsibleUser, CreatedAt: core.TimeOf(c.Now)}
+	k := AgentKey{ID: p.ID, Company: a.Company, Agent: a.ID, Name: p.Name, Hash: p.Hash,
+		ResponsibleUser: row.DefaultResponsibleUser, CreatedAt: core.TimeOf(c.Now)}
 	if core.IsBoard(c) {
 		k.ResponsibleUser = core.NullText(c.Cmd.Actor.ID)
 	}
@@ -166,7 +170,8 @@ func revokeKey(c *ledger.Context, p RevokeKey) (any, error) {
 		return k, nil
 	}
 	k = revoke(c.Tx, k, core.TimeOf(c.Now))
-	c.Record(ledger.Change{Action: "agent.key_revoked", EntityType: "agent", EntityID: k.Agent, Details: core.Object{}.Str("keyId", k.ID).Str("name", k.Name).Close()})
+	c.Record(ledger.Change{Action: "agent.key_revoked", EntityType: "agent", EntityID: k.Agent,
+		Details: core.Object{}.Str("keyId", k.ID).Str("name", k.Name).Close()})
 	return k, nil
 }
 

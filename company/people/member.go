@@ -40,15 +40,20 @@ const (
 
 // MemberPermissions lists all permissions that can be granted. Those that no rule checks are
 // only stored and shown.
-var MemberPermissions = []entity.Permission{entity.CreateAgents, entity.ConfigureAgents, "agents:suggest-changes", entity.CreateSkills, "skills:suggest-changes", entity.ManageSpaces,
-	"tools:admin", "tools:manage_connections", "tools:manage_profiles", "tools:view_audit", "audit:view_agent_actions", "tools:use", "tools:manage_runtime",
-	"inbox:manage", entity.InviteUsers, entity.ManageUsers, entity.AssignTasks, "tasks:assign_scope", "tasks:manage_active_checkouts", "pipelines:write", entity.ApproveJoins}
+var MemberPermissions = []entity.Permission{entity.CreateAgents, entity.ConfigureAgents, "agents:suggest-changes",
+	entity.CreateSkills, "skills:suggest-changes", entity.ManageSpaces,
+	"tools:admin", "tools:manage_connections", "tools:manage_profiles", "tools:view_audit", "audit:view_agent_actions",
+	"tools:use", "tools:manage_runtime",
+	"inbox:manage", entity.InviteUsers, entity.ManageUsers, entity.AssignTasks, "tasks:assign_scope",
+	"tasks:manage_active_checkouts", "pipelines:write", entity.ApproveJoins}
 
 // roleGrants are the permissions that each role includes.
 var roleGrants = map[Role][]entity.Permission{
-	RoleOwner: {entity.ConfigureAgents, entity.CreateAgents, entity.ManageSpaces, entity.ApproveJoins, entity.CreateSkills, entity.AssignTasks, "tools:admin", "tools:manage_connections",
+	RoleOwner: {entity.ConfigureAgents, entity.CreateAgents, entity.ManageSpaces, entity.ApproveJoins, entity.CreateSkills,
+		entity.AssignTasks, "tools:admin", "tools:manage_connections",
 		"tools:manage_runtime", "tools:use", entity.InviteUsers, entity.ManageUsers},
-	RoleAdmin:    {entity.ConfigureAgents, entity.CreateAgents, entity.ManageSpaces, entity.ApproveJoins, entity.CreateSkills, entity.AssignTasks, "tools:use", entity.InviteUsers},
+	RoleAdmin: {entity.ConfigureAgents, entity.CreateAgents, entity.ManageSpaces, entity.ApproveJoins,
+		entity.CreateSkills, entity.AssignTasks, "tools:use", entity.InviteUsers},
 	RoleOperator: {entity.AssignTasks},
 	RoleViewer:   {},
 }
@@ -107,7 +112,10 @@ func (m Member) May(p entity.Permission) bool {
 	if m.Status != MemberActive {
 		return false
 	}
-	return m.Role == RoleOwner || slices.ContainsFunc(m.Grants, func(g MemberGrant) bool { return g.Permission == p && len(g.Scope) == 0 })
+	return m.Role == RoleOwner || slices.ContainsFunc(m.Grants, func(g MemberGrant) bool {
+		return g.Permission == p &&
+			len(g.Scope) == 0
+	})
 }
 
 // WithRole returns m with a role and the grants that it includes.
@@ -121,7 +129,8 @@ func (m Member) WithRole(r Role, by string, now core.Time) Member {
 
 // founder is the membership of the user who created a company.
 func founder(company ledger.CompanyID, user string, now core.Time) Member {
-	return Member{ID: MemberID(company, user), Company: company, User: user, Status: MemberActive, CreatedAt: now, UpdatedAt: now}.WithRole(RoleOwner, user, now)
+	return Member{ID: MemberID(company, user), Company: company, User: user, Status: MemberActive, CreatedAt: now,
+		UpdatedAt: now}.WithRole(RoleOwner, user, now)
 }
 
 // MembershipOf returns a user's membership of a company, whatever its status.

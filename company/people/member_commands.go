@@ -32,9 +32,12 @@ const (
 )
 
 var memberKinds = []company.Kind{
-	{Name: KindMemberUpdate, From: company.FromBoard, Needs: entity.ManageUsers, Traits: company.EndsKeys, Weight: company.Weights.Admitting, Do: ledger.Typed(updateMember)},
-	{Name: KindMemberArchive, From: company.FromBoard, Needs: entity.ManageUsers, Traits: company.EndsKeys, Weight: company.Weights.Admitting, Do: ledger.Typed(archiveMember)},
-	{Name: KindMemberSet, From: company.FromBoard, Traits: company.AdminsOnly | company.EndsKeys, Weight: company.Weights.Admitting, Do: ledger.Typed(setMember)},
+	{Name: KindMemberUpdate, From: company.FromBoard, Needs: entity.ManageUsers, Traits: company.EndsKeys,
+		Weight: company.Weights.Admitting, Do: ledger.Typed(updateMember)},
+	{Name: KindMemberArchive, From: company.FromBoard, Needs: entity.ManageUsers, Traits: company.EndsKeys,
+		Weight: company.Weights.Admitting, Do: ledger.Typed(archiveMember)},
+	{Name: KindMemberSet, From: company.FromBoard, Traits: company.AdminsOnly | company.EndsKeys,
+		Weight: company.Weights.Admitting, Do: ledger.Typed(setMember)},
 }
 
 func errNoMember() error { return ledger.Refuse(ledger.NotFound, nil, "Member not found") }
@@ -135,7 +138,8 @@ func updateMember(c *ledger.Context, p ChangeMember) (any, error) {
 	if err := mayRaise(c, was.Role, m.Role); err != nil {
 		return nil, err
 	}
-	if was.Role == RoleOwner && was.Status == MemberActive && (m.Role != RoleOwner || m.Status != MemberActive) && owners(c.Tx, m.Company, m.ID) == 0 {
+	if was.Role == RoleOwner && was.Status == MemberActive && (m.Role != RoleOwner || m.Status != MemberActive) &&
+		owners(c.Tx, m.Company, m.ID) == 0 {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "Cannot remove the last active owner")
 	}
 	m.UpdatedAt = now
@@ -147,8 +151,9 @@ func updateMember(c *ledger.Context, p ChangeMember) (any, error) {
 	if p.Grants != nil {
 		action = "company_member.permissions_updated"
 	}
-	c.Record(ledger.Change{Action: action, EntityType: "company_membership", EntityID: m.ID, Details: core.Object{}.Str("principalId", m.User).
-		Null("membershipRole", string(m.Role)).Str("status", string(m.Status)).List("grants", keys).Close()})
+	c.Record(ledger.Change{Action: action, EntityType: "company_membership", EntityID: m.ID,
+		Details: core.Object{}.Str("principalId", m.User).
+			Null("membershipRole", string(m.Role)).Str("status", string(m.Status)).List("grants", keys).Close()})
 	return m, nil
 }
 
@@ -201,8 +206,9 @@ func setMember(c *ledger.Context, p SetMember) (any, error) {
 	} else if _, err := admit(c, p.User, p.Role, nil); err != nil {
 		return nil, err
 	}
-	c.Record(ledger.Change{Action: "company_member.access_set", EntityType: "company_membership", EntityID: MemberID(c.Cmd.Company, p.User),
-		Details: core.Object{}.Str("principalId", p.User).Null("membershipRole", string(p.Role)).Close()})
+	c.Record(ledger.Change{Action: "company_member.access_set", EntityType: "company_membership",
+		EntityID: MemberID(c.Cmd.Company, p.User),
+		Details:  core.Object{}.Str("principalId", p.User).Null("membershipRole", string(p.Role)).Close()})
 	return nil, nil
 }
 

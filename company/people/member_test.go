@@ -29,11 +29,14 @@ func TestRolesAndGrantsDecideWhatAMemberMay(t *testing.T) {
 		"agent.terminate": {"viewer": viewer, "operator": "Missing permission: agents:configure", "nobody": none},
 		"invite.create":   {"viewer": viewer, "operator": "Missing permission: users:invite", "nobody": none},
 		"join.approve":    {"viewer": viewer, "operator": "Missing permission: joins:approve", "nobody": none},
-		"member.update":   {"viewer": viewer, "operator": "Missing permission: users:manage_permissions", "admin": "Missing permission: users:manage_permissions", "nobody": none},
-		"budget.set":      {"viewer": viewer, "nobody": none},
-		"budget.resolve":  {"viewer": viewer, "nobody": none},
-		"company.delete":  {"viewer": viewer, "operator": "Only an owner or an admin of the company may do this", "nobody": none},
-		"company.create":  {"viewer": "Instance admin required", "operator": "Instance admin required", "admin": "Instance admin required", "owner": "Instance admin required", "nobody": "Instance admin required"},
+		"member.update": {"viewer": viewer, "operator": "Missing permission: users:manage_permissions",
+			"admin": "Missing permission: users:manage_permissions", "nobody": none},
+		"budget.set":     {"viewer": viewer, "nobody": none},
+		"budget.resolve": {"viewer": viewer, "nobody": none},
+		"company.delete": {"viewer": viewer, "operator": "Only an owner or an admin of the company may do this",
+			"nobody": none},
+		"company.create": {"viewer": "Instance admin required", "operator": "Instance admin required",
+			"admin": "Instance admin required", "owner": "Instance admin required", "nobody": "Instance admin required"},
 	} {
 		for _, user := range []string{"owner", "admin", "operator", "viewer", "nobody", people.LocalBoard} {
 			err := d.AsUser(user, kind, d.Company)
@@ -55,7 +58,8 @@ func TestRolesAndGrantsDecideWhatAMemberMay(t *testing.T) {
 	m = d.Enlist("scoped", people.RoleOperator)
 	m.Grants = []people.MemberGrant{{Permission: entity.CreateAgents, Scope: []byte(`{"projectId":"x"}`)}}
 	people.Members.Put(d.Tx, d.Company, m.ID, m)
-	companytest.WantRefusal(t, d.AsUser("scoped", "agent.create", d.Company), ledger.Forbidden, "Missing permission: agents:create")
+	companytest.WantRefusal(t, d.AsUser("scoped", "agent.create", d.Company), ledger.Forbidden,
+		"Missing permission: agents:create")
 }
 
 func TestTheLastOwnerStays(t *testing.T) {
@@ -66,8 +70,10 @@ func TestTheLastOwnerStays(t *testing.T) {
 	if me.User != people.LocalBoard || me.Role != people.RoleOwner {
 		t.Fatalf("a company from before there were members has %+v", me)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "member.update", people.ChangeMember{ID: me.ID, Role: &viewer}, nil), ledger.Conflict, "Cannot remove the last active owner")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "member.archive", people.ArchiveMember{ID: me.ID}, nil), ledger.Conflict, "You cannot remove yourself.")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "member.update", people.ChangeMember{ID: me.ID, Role: &viewer},
+		nil), ledger.Conflict, "Cannot remove the last active owner")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "member.archive", people.ArchiveMember{ID: me.ID}, nil),
+		ledger.Conflict, "You cannot remove yourself.")
 	bob := d.Enlist("bob", people.RoleOperator)
 	if list := people.MembersOf(d.Tx, d.Company); len(list) != 1 {
 		t.Fatalf("%d members", len(list)) // written directly, so the implicit member has no row
@@ -76,19 +82,24 @@ func TestTheLastOwnerStays(t *testing.T) {
 	if !bob.May(entity.ManageUsers) || len(bob.Grants) != len(people.GrantsOf(people.RoleOwner)) {
 		t.Errorf("the new owner is %+v", bob)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "member.update", people.ChangeMember{ID: bob.ID, Grants: &[]people.MemberGrant{{Permission: "fly"}}}, nil), ledger.Invalid, `grants: there is no permission "fly"`)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "member.update", people.ChangeMember{ID: d.ID()}, nil), ledger.NotFound, "Member not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "member.update", people.ChangeMember{ID: bob.ID,
+		Grants: &[]people.MemberGrant{{Permission: "fly"}}}, nil), ledger.Invalid, `grants: there is no permission "fly"`)
+	companytest.WantRefusal(t, d.Do(companytest.Board, "member.update", people.ChangeMember{ID: d.ID()}, nil),
+		ledger.NotFound, "Member not found")
 }
 
 func TestAnAgentJoinsByAnInviteOnce(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	var i people.Invite
-	d.Must(t, companytest.Board, "invite.create", people.CreateInvite{ID: d.ID(), Hash: companytest.HexHash("1"), Joins: people.JoinAgent}, &i)
-	accept := people.AcceptInvite{ID: d.ID(), Hash: companytest.HexHash("1"), Type: people.JoinAgent, AgentName: "Joiner", Adapter: "http", Defaults: []byte(`{"url":"http://x"}`), ClaimHash: companytest.HexHash("2")}
+	d.Must(t, companytest.Board, "invite.create", people.CreateInvite{ID: d.ID(), Hash: companytest.HexHash("1"),
+		Joins: people.JoinAgent}, &i)
+	accept := people.AcceptInvite{ID: d.ID(), Hash: companytest.HexHash("1"), Type: people.JoinAgent, AgentName: "Joiner",
+		Adapter: "http", Defaults: []byte(`{"url":"http://x"}`), ClaimHash: companytest.HexHash("2")}
 	bad := accept
 	bad.Type = people.JoinHuman
-	companytest.WantRefusal(t, d.Do(companytest.Board, "invite.accept", bad, nil), ledger.Invalid, "Invite does not allow human joins")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "invite.accept", bad, nil), ledger.Invalid,
+		"Invite does not allow human joins")
 	var j people.JoinRequest
 	d.Must(t, companytest.Board, "invite.accept", accept, &j)
 	accept.ID = d.ID()
@@ -97,9 +108,11 @@ func TestAnAgentJoinsByAnInviteOnce(t *testing.T) {
 		t.Errorf("badges %+v", b)
 	}
 	claim := people.ClaimKey{ID: j.ID, ClaimHash: companytest.HexHash("2"), Key: d.ID(), Hash: companytest.HexHash("3")}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "join.claim", claim, nil), ledger.Conflict, "Join request must be approved before key claim")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "join.claim", claim, nil), ledger.Conflict,
+		"Join request must be approved before key claim")
 	d.Must(t, companytest.Board, "join.approve", people.DecideJoin{ID: j.ID}, &j)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "join.reject", people.DecideJoin{ID: j.ID}, nil), ledger.Conflict, "Join request is not pending")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "join.reject", people.DecideJoin{ID: j.ID}, nil), ledger.Conflict,
+		"Join request is not pending")
 	wrong := claim
 	wrong.ClaimHash = companytest.HexHash("4")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "join.claim", wrong, nil), ledger.Forbidden, "Invalid claim secret")
@@ -109,15 +122,18 @@ func TestAnAgentJoinsByAnInviteOnce(t *testing.T) {
 		t.Errorf("the key %+v is of %+v", k, a)
 	}
 	claim.Key, claim.Hash = d.ID(), companytest.HexHash("5")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "join.claim", claim, nil), ledger.Conflict, "Claim secret already used")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "join.claim", claim, nil), ledger.Conflict,
+		"Claim secret already used")
 
-	d.Must(t, companytest.Board, "invite.create", people.CreateInvite{ID: d.ID(), Hash: companytest.HexHash("6"), Joins: people.JoinBoth}, &i)
+	d.Must(t, companytest.Board, "invite.create", people.CreateInvite{ID: d.ID(), Hash: companytest.HexHash("6"),
+		Joins: people.JoinBoth}, &i)
 	d.Now = d.Now.Add(people.InviteAge)
 	accept.Hash = companytest.HexHash("6")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "invite.accept", accept, nil), ledger.NotFound, "Invite not found")
 	for !company.RemoveRows(d.Tx, d.Company) {
 	}
-	if _, ok := people.InviteByHash(d.Tx, companytest.HexHash("6")); ok || d.Tx.Has(people.JoinCompanyKey(j.ID)) || d.Tx.Has(people.InviteCompanyKey(i.ID)) {
+	if _, ok := people.InviteByHash(d.Tx, companytest.HexHash("6")); ok || d.Tx.Has(people.JoinCompanyKey(j.ID)) ||
+		d.Tx.Has(people.InviteCompanyKey(i.ID)) {
 		t.Error("a deleted company leaves invites behind")
 	}
 }
@@ -126,7 +142,8 @@ func TestBoardKeysAndChallengesEnd(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	var k people.BoardKey
-	d.Must(t, companytest.Board, "board_key.create", people.CreateBoardKey{ID: d.ID(), Name: "ci", Hash: companytest.HexHash("a")}, &k)
+	d.Must(t, companytest.Board, "board_key.create", people.CreateBoardKey{ID: d.ID(), Name: "ci",
+		Hash: companytest.HexHash("a")}, &k)
 	use := func() error {
 		c := d.Context(companytest.Board, "issue.create", nil)
 		c.Cmd.Credential = ledger.Credential{Kind: "board_key", ID: k.ID}
@@ -136,28 +153,37 @@ func TestBoardKeysAndChallengesEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Now = d.Now.Add(people.BoardKeyAge)
-	companytest.WantRefusal(t, use(), ledger.Unauthorized, "Agent token did not verify; obtain fresh credentials and retry")
-	d.Must(t, companytest.Board, "board_key.create", people.CreateBoardKey{ID: d.ID(), Name: "ci", Hash: companytest.HexHash("b"), ExpiresAt: new(core.Time)}, &k)
+	companytest.WantRefusal(t, use(), ledger.Unauthorized,
+		"Agent token did not verify; obtain fresh credentials and retry")
+	d.Must(t, companytest.Board, "board_key.create", people.CreateBoardKey{ID: d.ID(), Name: "ci",
+		Hash: companytest.HexHash("b"), ExpiresAt: new(core.Time)}, &k)
 	if err := use(); err != nil {
 		t.Fatal(err)
 	}
 	d.Must(t, companytest.Board, "board_key.revoke", people.RevokeBoardKey{ID: k.ID}, nil)
-	companytest.WantRefusal(t, use(), ledger.Unauthorized, "Agent token did not verify; obtain fresh credentials and retry")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "board_key.revoke", people.RevokeBoardKey{ID: d.ID()}, nil), ledger.NotFound, "Board API key not found")
+	companytest.WantRefusal(t, use(), ledger.Unauthorized,
+		"Agent token did not verify; obtain fresh credentials and retry")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "board_key.revoke", people.RevokeBoardKey{ID: d.ID()}, nil),
+		ledger.NotFound, "Board API key not found")
 
 	open := func(h string) (c people.Challenge) {
-		d.Must(t, companytest.Board, "cli_auth.open", people.OpenChallenge{ID: d.ID(), Hash: companytest.HexHash(h), KeyHash: companytest.HexHash("f" + h)[:64], Command: "login", Access: "board"}, &c)
+		d.Must(t, companytest.Board, "cli_auth.open", people.OpenChallenge{ID: d.ID(), Hash: companytest.HexHash(h),
+			KeyHash: companytest.HexHash("f" + h)[:64], Command: "login", Access: "board"}, &c)
 		return c
 	}
 	h := open("c")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "cli_auth.approve", people.DecideChallenge{ID: h.ID, Hash: companytest.HexHash("d"), Key: d.ID()}, nil), ledger.NotFound, "CLI auth challenge not found")
-	d.Must(t, companytest.Board, "cli_auth.approve", people.DecideChallenge{ID: h.ID, Hash: companytest.HexHash("c"), Key: d.ID()}, &h)
-	if k, ok := people.BoardKeyByHash(d.Tx, h.KeyHash); !ok || k.User != people.LocalBoard || h.Status(core.TimeOf(d.Now)) != "approved" {
+	companytest.WantRefusal(t, d.Do(companytest.Board, "cli_auth.approve", people.DecideChallenge{ID: h.ID,
+		Hash: companytest.HexHash("d"), Key: d.ID()}, nil), ledger.NotFound, "CLI auth challenge not found")
+	d.Must(t, companytest.Board, "cli_auth.approve", people.DecideChallenge{ID: h.ID, Hash: companytest.HexHash("c"),
+		Key: d.ID()}, &h)
+	if k, ok := people.BoardKeyByHash(d.Tx, h.KeyHash); !ok || k.User != people.LocalBoard ||
+		h.Status(core.TimeOf(d.Now)) != "approved" {
 		t.Errorf("approved: %+v, key %+v", h, k)
 	}
 	late := open("d")
 	d.Now = d.Now.Add(people.ChallengeAge + time.Second)
-	d.Must(t, companytest.Board, "cli_auth.approve", people.DecideChallenge{ID: late.ID, Hash: companytest.HexHash("d"), Key: d.ID()}, &late)
+	d.Must(t, companytest.Board, "cli_auth.approve", people.DecideChallenge{ID: late.ID, Hash: companytest.HexHash("d"),
+		Key: d.ID()}, &late)
 	if late.ApprovedAt != 0 || late.Status(core.TimeOf(d.Now)) != "expired" {
 		t.Errorf("late: %+v", late)
 	}

@@ -22,7 +22,8 @@ type ResourceMembership struct {
 
 // Clone returns a copy that shares nothing with m.
 func (m ResourceMembership) Clone() ResourceMembership {
-	m.Projects, m.Agents, m.Documents, m.Starred = maps.Clone(m.Projects), maps.Clone(m.Agents), maps.Clone(m.Documents), slices.Clone(m.Starred)
+	m.Projects, m.Agents, m.Documents, m.Starred = maps.Clone(m.Projects), maps.Clone(m.Agents), maps.Clone(m.Documents),
+		slices.Clone(m.Starred)
 	return m
 }
 

@@ -61,7 +61,8 @@ type OrgHealth struct {
 
 // OrgHealthOf checks the chain of managers of an agent.
 func OrgHealthOf(tx *ledger.Tx, a entity.Agent) OrgHealth {
-	h := OrgHealth{Status: "healthy", Reason: "healthy", FullChain: []ChainLink{link(a, 0)}, InvalidAncestors: []ChainLink{}, PausedAncestors: []ChainLink{}}
+	h := OrgHealth{Status: "healthy", Reason: "healthy", FullChain: []ChainLink{link(a, 0)},
+		InvalidAncestors: []ChainLink{}, PausedAncestors: []ChainLink{}}
 	for boss := range entity.Managers(tx, a) {
 		l := link(boss, len(h.FullChain))
 		h.FullChain = append(h.FullChain, l)
@@ -75,7 +76,8 @@ func OrgHealthOf(tx *ledger.Tx, a entity.Agent) OrgHealth {
 	if len(h.InvalidAncestors) > 0 {
 		first := h.InvalidAncestors[0]
 		h.Status, h.Reason, h.FirstInvalid = "invalid", "ancestor_"+string(first.Status), &first
-		h.Guidance = core.NullText("Let somebody else lead the agent below " + first.Name + ", which is " + string(first.Status))
+		h.Guidance = core.NullText("Let somebody else lead the agent below " + first.Name + ", which is " +
+			string(first.Status))
 	}
 	if len(h.PausedAncestors) > 0 {
 		h.Warning = core.NullText("Escalations wait: " + h.PausedAncestors[0].Name + " is paused")
@@ -84,7 +86,8 @@ func OrgHealthOf(tx *ledger.Tx, a entity.Agent) OrgHealth {
 }
 
 func link(a entity.Agent, depth int) ChainLink {
-	l := ChainLink{ID: a.ID, Company: a.Company, Name: a.Name, Status: a.Status, ReportsTo: a.ReportsTo, Depth: depth, Relation: "ancestor"}
+	l := ChainLink{ID: a.ID, Company: a.Company, Name: a.Name, Status: a.Status, ReportsTo: a.ReportsTo, Depth: depth,
+		Relation: "ancestor"}
 	if depth == 0 {
 		l.Relation = "self"
 	}
@@ -143,7 +146,8 @@ type Access struct {
 
 // AccessOf returns what an agent may do in its company.
 func AccessOf(a entity.Agent) Access {
-	member := Membership{ID: core.DerivedID("membership", a.ID), Company: a.Company, PrincipalType: "agent", Principal: a.ID, Status: "active", Role: "member",
+	member := Membership{ID: core.DerivedID("membership", a.ID), Company: a.Company, PrincipalType: "agent",
+		Principal: a.ID, Status: "active", Role: "member",
 		CreatedAt: a.CreatedAt, UpdatedAt: a.CreatedAt}
 	out := Access{CanAssignTasks: a.MayAssign(), TaskAssignSource: "none", Membership: member, Grants: []PermissionGrant{}}
 	switch {
@@ -170,7 +174,8 @@ func AccessOf(a entity.Agent) Access {
 		if k != "tasks:assign" {
 			given = "" // included in the role, so granted by nobody
 		}
-		out.Grants = append(out.Grants, PermissionGrant{ID: core.DerivedID("grant", a.ID, k), Company: a.Company, PrincipalType: "agent", Principal: a.ID, Permission: k, By: given,
+		out.Grants = append(out.Grants, PermissionGrant{ID: core.DerivedID("grant", a.ID, k), Company: a.Company,
+			PrincipalType: "agent", Principal: a.ID, Permission: k, By: given,
 			CreatedAt: a.CreatedAt, UpdatedAt: a.CreatedAt})
 	}
 	return out

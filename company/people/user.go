@@ -121,7 +121,10 @@ func Users(tx *ledger.Tx) []User {
 	for _, u := range UserTable.All(tx) {
 		out = append(out, u.shown())
 	}
-	slices.SortStableFunc(out, func(a, b User) int { return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(out, func(a, b User) int {
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt),
+			cmp.Compare(a.ID, b.ID))
+	})
 	return out
 }
 
@@ -219,15 +222,24 @@ const (
 )
 
 var userKinds = []company.Kind{
-	{Name: KindUserCreate, From: company.FromNode, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.ByNodes, Do: ledger.Typed(createUser)},
-	{Name: KindUserSignIn, From: company.FromNode, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.ByNodes, Do: ledger.Typed(signIn)},
-	{Name: KindUserSignOut, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(signOut)},
-	{Name: KindUserClaim, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(claimInstance)},
-	{Name: KindUserUpdate, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(changeUser)},
-	{Name: KindUserPassword, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(changePassword)},
-	{Name: KindUserAdmin, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Empowering, Do: ledger.Typed(appointAdmin)},
-	{Name: KindUserRevoke, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Halting, Do: ledger.Typed(endCredentials)},
-	{Name: KindUserSuspend, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Halting, Do: ledger.Typed(suspendUser)},
+	{Name: KindUserCreate, From: company.FromNode, Traits: company.Personal | company.EndsKeys,
+		Weight: company.Weights.ByNodes, Do: ledger.Typed(createUser)},
+	{Name: KindUserSignIn, From: company.FromNode, Traits: company.Personal | company.EndsKeys,
+		Weight: company.Weights.ByNodes, Do: ledger.Typed(signIn)},
+	{Name: KindUserSignOut, From: company.FromBoard, Traits: company.Personal | company.EndsKeys,
+		Weight: company.Weights.Entering, Do: ledger.Typed(signOut)},
+	{Name: KindUserClaim, From: company.FromBoard, Traits: company.Personal | company.EndsKeys,
+		Weight: company.Weights.Entering, Do: ledger.Typed(claimInstance)},
+	{Name: KindUserUpdate, From: company.FromBoard, Traits: company.Personal | company.EndsKeys,
+		Weight: company.Weights.Entering, Do: ledger.Typed(changeUser)},
+	{Name: KindUserPassword, From: company.FromBoard, Traits: company.Personal | company.EndsKeys,
+		Weight: company.Weights.Entering, Do: ledger.Typed(changePassword)},
+	{Name: KindUserAdmin, From: company.FromBoard, Traits: company.Personal | company.EndsKeys,
+		Weight: company.Weights.Empowering, Do: ledger.Typed(appointAdmin)},
+	{Name: KindUserRevoke, From: company.FromBoard, Traits: company.Personal | company.EndsKeys,
+		Weight: company.Weights.Halting, Do: ledger.Typed(endCredentials)},
+	{Name: KindUserSuspend, From: company.FromBoard, Traits: company.Personal | company.EndsKeys,
+		Weight: company.Weights.Halting, Do: ledger.Typed(suspendUser)},
 }
 
 func checkUserText(name, image string) error {
@@ -263,7 +275,8 @@ func createUser(c *ledger.Context, p CreateUser) (any, error) {
 		return nil, ledger.Refuse(ledger.TooMany, nil, "The mesh has %d users already", MaxUsers)
 	}
 	now := core.TimeOf(c.Now)
-	u := User{ID: p.ID, Name: p.Name, Email: p.Email, Image: core.NullText(p.Image), Password: p.Password, CreatedAt: now, UpdatedAt: now}
+	u := User{ID: p.ID, Name: p.Name, Email: p.Email, Image: core.NullText(p.Image), Password: p.Password, CreatedAt: now,
+		UpdatedAt: now}
 	if err := openSession(c, u.ID, p.Session); err != nil {
 		return nil, err
 	}
@@ -430,7 +443,8 @@ func endCredentials(c *ledger.Context, p EndCredentials) (any, error) {
 			revoked++
 		}
 	}
-	c.Record(ledger.Change{Action: "user.credentials_revoked", EntityType: "user", EntityID: u.ID, Details: core.Object{}.Int("sessions", int64(ended)).Int("boardKeys", int64(revoked)).Close()})
+	c.Record(ledger.Change{Action: "user.credentials_revoked", EntityType: "user", EntityID: u.ID,
+		Details: core.Object{}.Int("sessions", int64(ended)).Int("boardKeys", int64(revoked)).Close()})
 	return u.shown(), nil
 }
 

@@ -93,7 +93,8 @@ func DeclaredCommands(runtime json.RawMessage) (out []DeclaredCommand, err error
 	}
 	out = slices.Concat(r.Commands, r.Services, r.Jobs)
 	if len(out) > MaxServices {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A workspace declares at most %d services and commands", MaxServices)
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A workspace declares at most %d services and commands",
+			MaxServices)
 	}
 	bad := func(i int, why string) ([]DeclaredCommand, error) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "workspaceRuntime: command %d %s", i, why)
@@ -118,9 +119,11 @@ func DeclaredCommands(runtime json.RawMessage) (out []DeclaredCommand, err error
 			return bad(i, "is of a kind that is neither service nor job")
 		case strings.TrimSpace(d.Command) == "" || len(d.Command) > MaxCommandLine:
 			return bad(i, "has no command, or one that is too long")
-		case len(d.Name) > entity.MaxName || len(d.ID) > entity.MaxName || len(d.Cwd) > entity.MaxPlacePath || len(d.Env) > conceal.MaxRunSecrets:
+		case len(d.Name) > entity.MaxName || len(d.ID) > entity.MaxName || len(d.Cwd) > entity.MaxPlacePath ||
+			len(d.Env) > conceal.MaxRunSecrets:
 			return bad(i, "has texts that are too long, or too many variables")
-		case strings.HasPrefix(d.Cwd, "/") || d.Cwd == ".." || strings.HasPrefix(d.Cwd, "../") || strings.Contains(d.Cwd, "/../") || strings.HasSuffix(d.Cwd, "/.."):
+		case strings.HasPrefix(d.Cwd, "/") || d.Cwd == ".." || strings.HasPrefix(d.Cwd, "../") || strings.Contains(d.Cwd,
+			"/../") || strings.HasSuffix(d.Cwd, "/.."):
 			return bad(i, "has a cwd that is not below its workspace")
 		case d.Port.Number < 0 || d.Port.Number > 65535:
 			return bad(i, "has a port that is none")
@@ -145,8 +148,10 @@ func (d DeclaredCommand) Spec() json.RawMessage {
 	if d.Port.Auto {
 		port = core.Object{}.Str("type", "auto").Str("envKey", d.Port.EnvKey)
 	}
-	o := core.Object{}.Str("id", d.ID).Str("name", d.Name).Str("kind", d.Kind).Str("command", d.Command).Str("cwd", d.Cwd).Raw("env", env.Close()).
-		Raw("readiness", core.Object{}.Str("type", d.Readiness.Type).Str("urlTemplate", d.Readiness.URL).Int("timeoutSec", d.Readiness.Timeout).Int("intervalMs", d.Readiness.Interval).Close()).
+	o := core.Object{}.Str("id", d.ID).Str("name", d.Name).Str("kind", d.Kind).Str("command", d.Command).Str("cwd", d.Cwd).
+		Raw("env", env.Close()).
+		Raw("readiness", core.Object{}.Str("type", d.Readiness.Type).Str("urlTemplate", d.Readiness.URL).Int("timeoutSec",
+			d.Readiness.Timeout).Int("intervalMs", d.Readiness.Interval).Close()).
 		Raw("expose", core.Object{}.Str("urlTemplate", d.Expose.URL).Close())
 	if d.Port.Auto || d.Port.Number > 0 {
 		o = o.Raw("port", port.Close())

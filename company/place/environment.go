@@ -88,9 +88,12 @@ const (
 )
 
 var environmentKinds = []company.Kind{
-	{Name: KindEnvironmentSave, From: company.FromBoard, Needs: entity.ManageSpaces, Weight: company.Weights.SetUp, Do: ledger.Typed(saveEnvironment)},
-	{Name: KindEnvironmentDelete, From: company.FromBoard, Needs: entity.ManageSpaces, Weight: company.Weights.Erase, Do: ledger.Typed(deleteEnvironment)},
-	{Name: KindEnvironmentProbe, From: company.FromBoard, Needs: entity.ManageSpaces, Weight: company.Weights.Execute, Do: ledger.Typed(probeEnvironment)},
+	{Name: KindEnvironmentSave, From: company.FromBoard, Needs: entity.ManageSpaces, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(saveEnvironment)},
+	{Name: KindEnvironmentDelete, From: company.FromBoard, Needs: entity.ManageSpaces, Weight: company.Weights.Erase,
+		Do: ledger.Typed(deleteEnvironment)},
+	{Name: KindEnvironmentProbe, From: company.FromBoard, Needs: entity.ManageSpaces, Weight: company.Weights.Execute,
+		Do: ledger.Typed(probeEnvironment)},
 }
 
 // EnvironmentsOf returns the environments of a company, oldest first.
@@ -196,8 +199,10 @@ func saveEnvironment(c *ledger.Context, p SaveEnvironment) (any, error) {
 			return nil, err
 		}
 	}
-	if strings.TrimSpace(e.Name) == "" || len(e.Name) > entity.MaxName || len(e.Description) > entity.MaxText || e.Status != "active" && e.Status != "archived" {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "An environment needs a name of at most %d bytes, and is active or archived", entity.MaxName)
+	if strings.TrimSpace(e.Name) == "" || len(e.Name) > entity.MaxName || len(e.Description) > entity.MaxText ||
+		e.Status != "active" && e.Status != "archived" {
+		return nil, ledger.Refuse(ledger.Invalid, nil,
+			"An environment needs a name of at most %d bytes, and is active or archived", entity.MaxName)
 	}
 	for _, o := range NamedEnvironments.All(c.Tx, of) {
 		if o.ID != e.ID && o.Name == e.Name {
@@ -212,7 +217,8 @@ func saveEnvironment(c *ledger.Context, p SaveEnvironment) (any, error) {
 func errNoEnvironment() error { return ledger.Refuse(ledger.NotFound, nil, "Environment not found") }
 
 func (e NamedEnvironment) change(action string) ledger.Change {
-	return ledger.Change{Action: action, EntityType: "environment", EntityID: e.ID, Details: core.Object{}.Str("name", e.Name).Str("driver", e.Driver).Str("status", e.Status).Close()}
+	return ledger.Change{Action: action, EntityType: "environment", EntityID: e.ID, Details: core.Object{}.Str("name",
+		e.Name).Str("driver", e.Driver).Str("status", e.Status).Close()}
 }
 
 func deleteEnvironment(c *ledger.Context, p NameEnvironment) (any, error) {
@@ -227,11 +233,13 @@ func deleteEnvironment(c *ledger.Context, p NameEnvironment) (any, error) {
 
 func probeEnvironment(c *ledger.Context, p NameEnvironment) (any, error) {
 	if p.ID == "" {
-		c.Record(ledger.Change{Action: "environment.probed_unsaved", EntityType: "company", EntityID: string(c.Cmd.Company), Details: core.Object{}.Str("driver", core.Snippet(p.Driver, 40)).Close()})
+		c.Record(ledger.Change{Action: "environment.probed_unsaved", EntityType: "company", EntityID: string(c.Cmd.Company),
+			Details: core.Object{}.Str("driver", core.Snippet(p.Driver, 40)).Close()})
 		return nil, nil
 	}
 	if p.ID == entity.LocalEnvironment.ID {
-		c.Record(ledger.Change{Action: "environment.probed", EntityType: "environment", EntityID: p.ID, Details: core.Object{}.Str("driver", "local").Close()})
+		c.Record(ledger.Change{Action: "environment.probed", EntityType: "environment", EntityID: p.ID,
+			Details: core.Object{}.Str("driver", "local").Close()})
 		return nil, nil
 	}
 	e, ok := NamedEnvironments.Get(c.Tx, c.Cmd.Company, p.ID)

@@ -87,14 +87,16 @@ func (w ExecutionWorkspace) Clone() ExecutionWorkspace {
 //	exec-cleanup/<node>/<id>            its company: the node has to remove the folder; outside companies
 var (
 	ExecWorkspaces = ledger.NewTable[string, ExecutionWorkspace]("exec-workspace").
-			Beside(ledger.Indexed(execWorkspaceTimes, func(w *ExecutionWorkspace) string { return ledger.Order(uint64(w.CreatedAt)) })).
-			Beside(ledger.Indexed(execWorkspaceIssue, func(w *ExecutionWorkspace) string { // those that runs can get
+			Beside(ledger.Indexed(execWorkspaceTimes,
+												func(w *ExecutionWorkspace) string { return ledger.Order(uint64(w.CreatedAt)) })).
+		Beside(ledger.Indexed(execWorkspaceIssue, func(w *ExecutionWorkspace) string { // those that runs can get
 			if w.ClosedAt != 0 {
 				return ""
 			}
 			return string(w.SourceIssue)
 		})).
-		Beside(ledger.Indexed(execWorkspaceOf, func(w *ExecutionWorkspace) string { return w.listed(string(w.SourceIssue)) })).
+		Beside(ledger.Indexed(execWorkspaceOf,
+			func(w *ExecutionWorkspace) string { return w.listed(string(w.SourceIssue)) })).
 		Beside(ledger.Indexed(execWorkspaceOf, func(w *ExecutionWorkspace) string { return w.listed(w.Project) }))
 	execWorkspaceTimes = ledger.NewIndex[string, string]("exec-workspace-created")
 	execWorkspaceIssue = ledger.NewIndex[string, string]("exec-workspace-issue")
@@ -169,9 +171,12 @@ const (
 )
 
 var executionWorkspaceKinds = []company.Kind{
-	{Name: KindExecWorkspaceUpdate, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Weight: company.Weights.SetUp, Do: ledger.Typed(updateExecutionWorkspace)},
-	{Name: KindExecWorkspaceRealize, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(realizeWorkspace)},
-	{Name: KindExecWorkspaceCleaned, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(cleanWorkspace)},
+	{Name: KindExecWorkspaceUpdate, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces,
+		Weight: company.Weights.SetUp, Do: ledger.Typed(updateExecutionWorkspace)},
+	{Name: KindExecWorkspaceRealize, From: company.FromNode, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(realizeWorkspace)},
+	{Name: KindExecWorkspaceCleaned, From: company.FromNode, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(cleanWorkspace)},
 }
 
 // ExecutionWorkspaceByID returns an execution workspace.
@@ -276,7 +281,8 @@ func OpenWorkspace(c *ledger.Context, r entity.Run) entity.Run {
 	w, found := workspaceThere(c.Tx, i, want)
 	if !found {
 		w = want
-		w.ID, w.Company, w.SourceIssue, w.Name = core.DerivedID("exec-workspace", r.ID), r.Company, core.NullText(i.ID), i.Identifier
+		w.ID, w.Company, w.SourceIssue, w.Name = core.DerivedID("exec-workspace", r.ID), r.Company, core.NullText(i.ID),
+			i.Identifier
 		w.OpenedAt, w.CreatedAt = now, now
 		c.Set(ExecCompanyKey(w.ID), []byte(w.Company))
 	}
@@ -285,7 +291,10 @@ func OpenWorkspace(c *ledger.Context, r entity.Run) entity.Run {
 		w.Node, w.Cwd = core.NullText(r.Node), w.begins(c.Tx)
 	}
 	if found {
-		w.Others = slices.DeleteFunc(append(slices.Clone(w.Others), w.Run), func(run string) bool { return run == r.ID || !w.worked(c.Tx, run) })
+		w.Others = slices.DeleteFunc(append(slices.Clone(w.Others), w.Run), func(run string) bool {
+			return run == r.ID ||
+				!w.worked(c.Tx, run)
+		})
 	}
 	w.Status, w.LastUsedAt, w.UpdatedAt, w.Run, w.Adapter = WorkspaceActive, now, now, r.ID, r.AdapterType
 	ExecWorkspaces.Put(c.Tx, w.Company, w.ID, w)
@@ -308,8 +317,10 @@ func inheritWorkspace(tx *ledger.Tx, i entity.Issue, from string, named bool) (e
 	}
 	i.Project = cmp.Or(i.Project, source.Project)
 	if i.Project != source.Project {
-		return i, core.RefuseCode(ledger.Unprocessable, "other_project", core.Object{}.Str("inheritExecutionWorkspaceFromIssueId", source.ID).Null("projectId", i.Project).
-			Null("sourceProjectId", source.Project).Close(), "The execution workspace of %s is of another project; leave projectId out, or do not inherit", source.Identifier)
+		return i, core.RefuseCode(ledger.Unprocessable, "other_project",
+			core.Object{}.Str("inheritExecutionWorkspaceFromIssueId", source.ID).Null("projectId", i.Project).
+				Null("sourceProjectId", source.Project).Close(),
+			"The execution workspace of %s is of another project; leave projectId out, or do not inherit", source.Identifier)
 	}
 	i.Workspace = cmp.Or(i.Workspace, source.Workspace)
 	if w, ok := WorkspaceOfIssue(tx, source); ok && !named {
@@ -363,12 +374,16 @@ func planWorkspace(tx *ledger.Tx, p entity.Project, i entity.Issue) (w Execution
 		return w, false
 	}
 	mode := policy.DefaultMode
-	if override := cmpOr(own.Mode, i.WorkspacePref); override != "" && (policy.AllowOverride == nil || *policy.AllowOverride) {
+	if override := cmpOr(own.Mode, i.WorkspacePref); override != "" && (policy.AllowOverride == nil ||
+		*policy.AllowOverride) {
 		mode = override
 	}
-	w = ExecutionWorkspace{Project: p.ID, ProjectWorkspace: core.NullText(of.ID), Mode: entity.SharedWorkspace, Strategy: "project_primary", Cwd: of.Cwd,
-		RepoURL: core.NullText(withoutCredentials(string(of.RepoURL))), BaseRef: core.NullText(cmpOr(string(of.RepoRef), string(of.DefaultRef)))}
-	if policy.Enabled && entity.WorkspaceMode(mode) == entity.IsolatedWorkspace && (policy.Strategy.Type == "" || policy.Strategy.Type == "git_worktree") {
+	w = ExecutionWorkspace{Project: p.ID, ProjectWorkspace: core.NullText(of.ID), Mode: entity.SharedWorkspace,
+		Strategy: "project_primary", Cwd: of.Cwd,
+		RepoURL: core.NullText(withoutCredentials(string(of.RepoURL))),
+		BaseRef: core.NullText(cmpOr(string(of.RepoRef), string(of.DefaultRef)))}
+	if policy.Enabled && entity.WorkspaceMode(mode) == entity.IsolatedWorkspace && (policy.Strategy.Type == "" ||
+		policy.Strategy.Type == "git_worktree") {
 		w.Mode, w.Strategy, w.Cwd = entity.IsolatedWorkspace, "git_worktree", ""
 		w.BaseRef = core.NullText(cmpOr(policy.Strategy.BaseRef, string(w.BaseRef)))
 		w.Branch = core.NullText(branchName(cmpOr(policy.Strategy.BranchTemplate, "{{issue.identifier}}-{{slug}}"), p, i))
@@ -401,7 +416,8 @@ func withoutCredentials(s string) string {
 // branchName fills in a template and removes what Git does not accept in a branch name.
 func branchName(template string, p entity.Project, i entity.Issue) string {
 	name := strings.NewReplacer("{{issue.identifier}}", i.Identifier, "{{issue.id}}", i.ID, "{{issue.title}}", i.Title,
-		"{{project.name}}", p.Name, "{{project.id}}", p.ID, "{{slug}}", core.Snippet(core.URLKey(i.Title), 60)).Replace(template)
+		"{{project.name}}", p.Name, "{{project.id}}", p.ID, "{{slug}}", core.Snippet(core.URLKey(i.Title), 60)).
+		Replace(template)
 	var b strings.Builder
 	last := byte('/')
 	for k := range len(name) {
@@ -488,11 +504,13 @@ func (w ExecutionWorkspace) move(c *ledger.Context, to WorkspaceStatus, now core
 	switch to {
 	case WorkspaceActive, WorkspaceIdle, WorkspaceInReview:
 		if w.Status.Over() {
-			return w, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(w.Status)).Close(), "The execution workspace is closed; the next run of its issue opens another")
+			return w, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(w.Status)).Close(),
+				"The execution workspace is closed; the next run of its issue opens another")
 		}
 	case WorkspaceArchived:
 		if run, busy := w.Busy(c.Tx); busy {
-			return w, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(w.Status)).Str("runId", run).Close(), "A run works in the execution workspace")
+			return w, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(w.Status)).Str("runId", run).Close(),
+				"A run works in the execution workspace")
 		}
 		w.ClosedAt = now
 		stopServices(c.Tx, w.Company, w.ID, now)
@@ -543,7 +561,8 @@ func realizeWorkspace(c *ledger.Context, p RealizeWorkspace) (any, error) {
 	ExecWorkspaces.Put(c.Tx, w.Company, w.ID, w)
 	startDesired(c, w)
 	c.Record(ledger.Change{Action: "execution_workspace.realized", EntityType: "execution_workspace", EntityID: w.ID,
-		Details: core.Object{}.Str("runId", r.ID).Null("issueId", string(w.SourceIssue)).Null("branchName", string(w.Branch)).Str("nodeId", r.Node).Close()})
+		Details: core.Object{}.Str("runId", r.ID).Null("issueId", string(w.SourceIssue)).Null("branchName", string(w.Branch)).
+			Str("nodeId", r.Node).Close()})
 	return nil, nil
 }
 
@@ -563,7 +582,8 @@ func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
 		// The workspace was deleted, so nobody could ask for another try.
 		forgetWorkspace(c.Tx, w)
 		c.Record(ledger.Change{Action: "execution_workspace.deleted", EntityType: "execution_workspace", EntityID: w.ID,
-			Details: core.Object{}.Bool("removed", p.Failed == "").Null("reason", core.Snippet(p.Failed, maxCleanupReason)).Close()})
+			Details: core.Object{}.Bool("removed", p.Failed == "").
+				Null("reason", core.Snippet(p.Failed, maxCleanupReason)).Close()})
 		return nil, nil
 	}
 	if p.Failed != "" {
@@ -636,7 +656,8 @@ var Rules = company.Rules{
 			for id := range execWorkspaceOf.IDs(tx, company, owner, false) {
 				w, _ := ExecWorkspaces.Get(tx, company, id)
 				// The index key is deleted whatever happens to the row.
-				if !yield(ledger.Key("c", string(company), "exec-workspace-of", owner, id), func(now core.Time) { dropExecutionWorkspace(tx, w, now) }) {
+				if !yield(ledger.Key("c", string(company), "exec-workspace-of", owner, id),
+					func(now core.Time) { dropExecutionWorkspace(tx, w, now) }) {
 					return
 				}
 			}
@@ -658,7 +679,8 @@ var Rules = company.Rules{
 				return err
 			}
 		}
-		if next.ExecutionWorkspace != "" && next.ExecutionWorkspace != was.ExecutionWorkspace && !execWorkspaceExists(tx, next.Company, next.ExecutionWorkspace) {
+		if next.ExecutionWorkspace != "" && next.ExecutionWorkspace != was.ExecutionWorkspace && !execWorkspaceExists(tx,
+			next.Company, next.ExecutionWorkspace) {
 			return errNoExecutionWorkspace()
 		}
 		return nil

@@ -42,13 +42,15 @@ func firstIDs(ids func(func(string) bool), n int) (out []string) {
 func dropExecutionWorkspace(tx *ledger.Tx, w ExecutionWorkspace, now core.Time) {
 	_, busy := w.Busy(tx)
 	l := LifecycleOf(tx, w)
-	if w.Node == "" || w.Mode != entity.IsolatedWorkspace && (w.Prepared == "" || l.Cleanup == "") || w.Cwd == "" && !busy {
+	if w.Node == "" || w.Mode != entity.IsolatedWorkspace && (w.Prepared == "" || l.Cleanup == "") ||
+		w.Cwd == "" && !busy {
 		forgetWorkspace(tx, w)
 		return
 	}
 	dropServices(tx, w.Company, w.ID)
 	w.Frozen = &l
-	w.Gone, w.Status, w.ClosedAt, w.UpdatedAt, w.CleanupEligibleAt, w.CleanupReason = true, WorkspaceArchived, now, now, now, "deleted"
+	w.Gone, w.Status, w.ClosedAt, w.UpdatedAt, w.CleanupEligibleAt, w.CleanupReason = true, WorkspaceArchived, now, now,
+		now, "deleted"
 	ExecWorkspaces.Put(tx, w.Company, w.ID, w)
 	tx.Set(ExecCleanupKey(string(w.Node), w.ID), []byte(w.Company))
 }

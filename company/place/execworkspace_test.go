@@ -15,7 +15,8 @@ import (
 
 func TestBranchNames(t *testing.T) {
 	t.Parallel()
-	p, i := entity.Project{Name: "Ünder World"}, entity.Issue{ID: companytest.UID(7), Identifier: "ACM-7", Title: "Fix: the ~flaky~ test!"}
+	p, i := entity.Project{Name: "Ünder World"}, entity.Issue{ID: companytest.UID(7), Identifier: "ACM-7",
+		Title: "Fix: the ~flaky~ test!"}
 	for template, want := range map[string]string{
 		"{{issue.identifier}}-{{slug}}": "ACM-7-fix-the-flaky-test",
 		"agents/{{issue.identifier}}":   "agents/ACM-7",
@@ -41,9 +42,12 @@ func FuzzBranchName(f *testing.F) {
 	f.Add("{{issue.identifier}}-{{slug}}", "Fix it")
 	f.Add("-a/../b.lock/{{issue.title}}", "~^: \x00")
 	f.Fuzz(func(t *testing.T, template, title string) {
-		b := place.BranchName(template, entity.Project{Name: title}, entity.Issue{ID: companytest.UID(7), Identifier: "ACM-7", Title: title})
-		bad := b == "" || len(b) > place.MaxBranch || strings.HasPrefix(b, "-") || strings.Contains(b, "..") || strings.Contains(b, "//") ||
-			strings.HasSuffix(b, "/") || strings.HasSuffix(b, ".") || strings.Contains(b, "/.") || strings.HasPrefix(b, ".") || strings.HasPrefix(b, "/")
+		b := place.BranchName(template, entity.Project{Name: title}, entity.Issue{ID: companytest.UID(7), Identifier: "ACM-7",
+			Title: title})
+		bad := b == "" || len(b) > place.MaxBranch || strings.HasPrefix(b, "-") || strings.Contains(b, "..") ||
+			strings.Contains(b, "//") ||
+			strings.HasSuffix(b, "/") || strings.HasSuffix(b, ".") || strings.Contains(b, "/.") || strings.HasPrefix(b, ".") ||
+			strings.HasPrefix(b, "/")
 		for part := range strings.SplitSeq(b, "/") {
 			bad = bad || strings.HasSuffix(part, ".lock") || strings.HasPrefix(part, "-")
 		}
@@ -62,7 +66,8 @@ func TestWorkspacesOfRuns(t *testing.T) {
 	ada := d.Agent("Ada")
 	project := d.Project("Site")
 	of := d.Workspace(project, "/srv/site", "https://bob:CANARY@example.org/site.git")
-	i, other := d.Issue(t, company.CreateIssue{Project: project, Title: "One"}), d.Issue(t, company.CreateIssue{Project: project, Title: "Two"})
+	i, other := d.Issue(t, company.CreateIssue{Project: project, Title: "One"}),
+		d.Issue(t, company.CreateIssue{Project: project, Title: "Two"})
 	loose := d.Issue(t, company.CreateIssue{Title: "Three"})
 	if r := d.Start(d.Run(ada), "n1", loose.ID); r.ExecutionWorkspace != "" {
 		t.Error("a run of no project has a workspace")
@@ -70,7 +75,8 @@ func TestWorkspacesOfRuns(t *testing.T) {
 	shared := d.Start(d.Run(ada), "n1", i.ID)
 	again := d.Start(d.Run(ada), "n2", i.ID)
 	w, ok := place.ExecutionWorkspaceByID(d.Tx, shared.ExecutionWorkspace)
-	if !ok || again.ExecutionWorkspace != w.ID || w.Mode != entity.SharedWorkspace || w.Strategy != "project_primary" || w.Cwd != "/srv/site" ||
+	if !ok || again.ExecutionWorkspace != w.ID || w.Mode != entity.SharedWorkspace || w.Strategy != "project_primary" ||
+		w.Cwd != "/srv/site" ||
 		w.ProjectWorkspace != core.NullText(of) || w.Node != "n2" || w.Name != i.Identifier {
 		t.Errorf("the shared one is %+v", w)
 	}
@@ -83,7 +89,8 @@ func TestWorkspacesOfRuns(t *testing.T) {
 	one, two := d.Start(d.Run(ada), "n1", i.ID), d.Start(d.Run(ada), "n1", other.ID)
 	a, _ := place.ExecutionWorkspaceByID(d.Tx, one.ExecutionWorkspace)
 	b, _ := place.ExecutionWorkspaceByID(d.Tx, two.ExecutionWorkspace)
-	if a.ID == b.ID || a.ID == w.ID || a.Mode != entity.IsolatedWorkspace || a.Branch == b.Branch || a.Branch == "" || a.Cwd != "" || a.BaseRef != "main" {
+	if a.ID == b.ID || a.ID == w.ID || a.Mode != entity.IsolatedWorkspace || a.Branch == b.Branch || a.Branch == "" ||
+		a.Cwd != "" || a.BaseRef != "main" {
 		t.Errorf("isolated ones are %+v and %+v", a, b)
 	}
 	if l, ok := one.Lease(); !ok || string(l.ExecutionWorkspace) != a.ID {
@@ -98,7 +105,8 @@ func TestWorkspacesOfRuns(t *testing.T) {
 	a.Cwd = "/n1/tree"
 	place.ExecWorkspaces.Put(d.Tx, d.Company, a.ID, a)
 	archived := place.WorkspaceArchived
-	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: a.ID, Status: &archived}, nil), ledger.Conflict, "A run works in the execution workspace")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: a.ID,
+		Status: &archived}, nil), ledger.Conflict, "A run works in the execution workspace")
 	d.EndRun(one.ID)
 	r, _ := entity.RunTable.Get(d.Tx, d.Company, one.ID)
 	r.Owed = false
@@ -112,7 +120,8 @@ func TestWorkspacesOfRuns(t *testing.T) {
 		t.Error("another node would clean it too")
 	}
 	active := place.WorkspaceActive
-	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: a.ID, Status: &active}, nil), ledger.Conflict, "The execution workspace is closed; the next run of its issue opens another")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: a.ID,
+		Status: &active}, nil), ledger.Conflict, "The execution workspace is closed; the next run of its issue opens another")
 	if next := d.Start(d.Run(ada), "n1", i.ID); next.ExecutionWorkspace == a.ID {
 		t.Error("a run works in a closed workspace")
 	}
@@ -170,7 +179,8 @@ func TestWorkspacesGoWithTheirIssueAndProject(t *testing.T) {
 		if _, tree := left(r.ExecutionWorkspace); !tree {
 			t.Error("the tree of a deleted project stays")
 		}
-		if err := d.ByNode("n1", "exec_workspace.cleaned", place.CleanWorkspace{ID: r.ExecutionWorkspace, Failed: "it is in use"}); err != nil {
+		if err := d.ByNode("n1", "exec_workspace.cleaned", place.CleanWorkspace{ID: r.ExecutionWorkspace,
+			Failed: "it is in use"}); err != nil {
 			t.Error(err)
 		}
 	}

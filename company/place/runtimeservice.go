@@ -84,7 +84,8 @@ func (s RuntimeService) Clone() RuntimeService {
 //	runtime-service-company/<id>       its company; outside companies
 //	runtime-service-node/<node>/<id>   its company: the node runs the service; outside companies
 var (
-	Services      = ledger.NewTable[string, RuntimeService]("runtime-service").Beside(ledger.Indexed(servicesPlace, func(s *RuntimeService) string { return s.Place }))
+	Services = ledger.NewTable[string, RuntimeService]("runtime-service").
+			Beside(ledger.Indexed(servicesPlace, func(s *RuntimeService) string { return s.Place }))
 	servicesPlace = ledger.NewIndex[string, string]("runtime-service-of")
 )
 
@@ -134,9 +135,12 @@ const (
 )
 
 var serviceKinds = []company.Kind{
-	{Name: KindRuntimeServiceControl, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Weight: company.Weights.Execute, Do: ledger.Typed(controlServices)},
-	{Name: KindRuntimeServiceReport, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(reportService)},
-	{Name: KindWorkspaceOpRequest, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Weight: company.Weights.Execute, Do: ledger.Typed(requestOperation)},
+	{Name: KindRuntimeServiceControl, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces,
+		Weight: company.Weights.Execute, Do: ledger.Typed(controlServices)},
+	{Name: KindRuntimeServiceReport, From: company.FromNode, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(reportService)},
+	{Name: KindWorkspaceOpRequest, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces,
+		Weight: company.Weights.Execute, Do: ledger.Typed(requestOperation)},
 }
 
 // ServicesOf returns the services of a workspace, in the order of their declaration.
@@ -246,11 +250,13 @@ func reportService(c *ledger.Context, p ReportService) (any, error) {
 	case s.Generation != p.Generation:
 		return nil, ledger.Refuse(ledger.Conflict, nil, "the service was started anew")
 	case !slices.Contains([]ServiceStatus{ServiceStarting, ServiceRunning, ServiceStopped, ServiceFailed}, p.Status) ||
-		!slices.Contains([]string{"unknown", "healthy", "unhealthy"}, p.Health) || max(len(p.URL), len(p.Cwd), len(p.LogRef)) > entity.MaxPlacePath:
+		!slices.Contains([]string{"unknown", "healthy", "unhealthy"}, p.Health) || max(len(p.URL), len(p.Cwd),
+		len(p.LogRef)) > entity.MaxPlacePath:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed report of a service")
 	}
 	now := core.TimeOf(c.Now)
-	s.Status, s.Health, s.URL, s.Error, s.Restarts, s.UpdatedAt = p.Status, p.Health, core.NullText(p.URL), core.NullText(core.Snippet(p.Error, maxCleanupReason)), p.Restarts, now
+	s.Status, s.Health, s.URL, s.Error, s.Restarts, s.UpdatedAt = p.Status, p.Health, core.NullText(p.URL),
+		core.NullText(core.Snippet(p.Error, maxCleanupReason)), p.Restarts, now
 	s.Port, s.ProviderRef = nil, ""
 	if p.Port > 0 {
 		s.Port = new(p.Port)
@@ -272,9 +278,12 @@ func reportService(c *ledger.Context, p ReportService) (any, error) {
 		}
 	}
 	Services.Put(c.Tx, s.Company, s.ID, s)
-	c.Record(ledger.Change{Action: "runtime_service." + string(p.Status), EntityType: "workspace_runtime_service", EntityID: s.ID,
-		Details: core.Object{}.Str("serviceName", s.Name).Str("status", string(s.Status)).Str("healthStatus", s.Health).Null("executionWorkspaceId", string(s.Workspace)).
-			Null("projectWorkspaceId", string(s.ProjectWorkspace)).Null("issueId", string(s.Issue)).Null("error", string(s.Error)).Str("nodeId", string(s.Node)).Close()})
+	c.Record(ledger.Change{Action: "runtime_service." + string(p.Status), EntityType: "workspace_runtime_service",
+		EntityID: s.ID,
+		Details: core.Object{}.Str("serviceName", s.Name).Str("status", string(s.Status)).Str("healthStatus", s.Health).
+			Null("executionWorkspaceId", string(s.Workspace)).
+			Null("projectWorkspaceId", string(s.ProjectWorkspace)).Null("issueId", string(s.Issue)).
+			Null("error", string(s.Error)).Str("nodeId", string(s.Node)).Close()})
 	return nil, nil
 }
 
@@ -309,7 +318,8 @@ func loseServices(c *ledger.Context, node string) {
 		if !ok || s.Status == ServiceStopped || s.Status == ServiceFailed {
 			continue
 		}
-		s.Status, s.Health, s.Error, s.StoppedAt, s.UpdatedAt = ServiceStopped, "unknown", "The node of this service was lost", core.TimeOf(c.Now), core.TimeOf(c.Now)
+		s.Status, s.Health, s.Error, s.StoppedAt, s.UpdatedAt = ServiceStopped, "unknown",
+			"The node of this service was lost", core.TimeOf(c.Now), core.TimeOf(c.Now)
 		s.Port, s.URL, s.ProviderRef = nil, "", ""
 		Services.Put(c.Tx, s.Company, s.ID, s)
 		if n++; n == maxLost {

@@ -23,12 +23,16 @@ func TestDeclaredCommands(t *testing.T) {
 	for _, d := range got {
 		ids += d.Kind + ":" + d.ID + " "
 	}
-	if ids != "job:web-app service:web-app-2 service:service-3 job:build " || !got[1].Port.Auto || got[1].Port.EnvKey != "WEB" || got[2].Port.Number != 80 || got[2].Index != 1 {
+	if ids != "job:web-app service:web-app-2 service:service-3 job:build " || !got[1].Port.Auto ||
+		got[1].Port.EnvKey != "WEB" || got[2].Port.Number != 80 || got[2].Index != 1 {
 		t.Errorf("%s%+v", ids, got)
 	}
-	for _, bad := range []string{`[]`, `{"services":[{}]}`, `{"services":[{"command":"x","cwd":"/etc"}]}`, `{"services":[{"command":"x","cwd":"a/../../b"}]}`,
-		`{"services":[{"command":"x","port":99999}]}`, `{"services":[{"command":"x","port":"80"}]}`, `{"services":[{"command":"x","readiness":{"type":"exec"}}]}`,
-		`{"services":[{"command":"x","readiness":{"timeoutSec":100000}}]}`, `{"commands":[{"kind":"cron","command":"x"}]}`, `{"services":[{"command":"x","reuseScope":"all"}]}`} {
+	for _, bad := range []string{`[]`, `{"services":[{}]}`, `{"services":[{"command":"x","cwd":"/etc"}]}`,
+		`{"services":[{"command":"x","cwd":"a/../../b"}]}`,
+		`{"services":[{"command":"x","port":99999}]}`, `{"services":[{"command":"x","port":"80"}]}`,
+		`{"services":[{"command":"x","readiness":{"type":"exec"}}]}`,
+		`{"services":[{"command":"x","readiness":{"timeoutSec":100000}}]}`, `{"commands":[{"kind":"cron","command":"x"}]}`,
+		`{"services":[{"command":"x","reuseScope":"all"}]}`} {
 		if _, err := place.DeclaredCommands(json.RawMessage(bad)); err == nil {
 			t.Errorf("%s is taken", bad)
 		}
@@ -45,7 +49,8 @@ func FuzzDeclaredCommands(f *testing.F) {
 		}
 		for _, d := range list {
 			back := place.RuntimeService{Spec: d.Spec()}.Declared()
-			if back.ID == "" || back.Command == "" || back.Kind != d.Kind || back.Port.Auto != d.Port.Auto || back.Port.Number != d.Port.Number || len(back.Env) != len(d.Env) {
+			if back.ID == "" || back.Command == "" || back.Kind != d.Kind || back.Port.Auto != d.Port.Auto ||
+				back.Port.Number != d.Port.Number || len(back.Env) != len(d.Env) {
 				t.Fatalf("%+v comes back as %+v", d, back)
 			}
 		}
@@ -59,12 +64,15 @@ func TestServicesAreControlled(t *testing.T) {
 	ask := func(action string) place.ControlServices {
 		return place.ControlServices{Operation: d.ID(), Workspace: w.ID, Action: action}
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "runtime_service.control", ask("start"), nil), ledger.Unprocessable, "The workspace has no runtime services")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "runtime_service.control", ask("start"), nil), ledger.Unprocessable,
+		"The workspace has no runtime services")
 	config := &place.WorkspaceConfig{Runtime: json.RawMessage(`{"services":[{"name":"Web","command":"npm start","port":80},{"name":"Run","command":"x","reuseScope":"run"}],"jobs":[{"name":"Build","command":"make"}]}`)}
 	d.Must(t, companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: w.ID, Config: config}, nil)
 	who := companytest.As{Agent: r.Agent, Run: r.ID}
-	companytest.WantRefusal(t, d.Do(companytest.As{Agent: r.Agent}, "runtime_service.control", ask("start"), nil), ledger.Forbidden, "An agent writes on issues under a run of its own that is still going on; this request named none.")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "runtime_service.control", ask("dance"), nil), ledger.Invalid, "Unknown action: dance")
+	companytest.WantRefusal(t, d.Do(companytest.As{Agent: r.Agent}, "runtime_service.control", ask("start"), nil),
+		ledger.Forbidden, "An agent writes on issues under a run of its own that is still going on; this request named none.")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "runtime_service.control", ask("dance"), nil), ledger.Invalid,
+		"Unknown action: dance")
 	d.Must(t, who, "runtime_service.control", ask("start"), nil)
 	on := place.ServicesOn(d.Tx, "n1")
 	if len(on) != 2 || on[0].Desired != "running" || on[0].Status != place.ServiceStarting || on[0].Generation != 1 {
@@ -72,7 +80,8 @@ func TestServicesAreControlled(t *testing.T) {
 	}
 	web := place.ServicesOf(d.Tx, d.Company, w.ID)[0]
 	told := func(node string, gen uint64, status place.ServiceStatus) error {
-		return d.ByNode(node, "runtime_service.report", place.ReportService{ID: web.ID, Generation: gen, Status: status, Health: "healthy", Port: 80, PID: 7})
+		return d.ByNode(node, "runtime_service.report", place.ReportService{ID: web.ID, Generation: gen, Status: status,
+			Health: "healthy", Port: 80, PID: 7})
 	}
 	companytest.WantRefusal(t, told("n2", 1, place.ServiceRunning), ledger.Forbidden, "only its node reports on a service")
 	if err := told("n1", 1, place.ServiceRunning); err != nil {
@@ -92,7 +101,8 @@ func TestServicesAreControlled(t *testing.T) {
 
 	// The services of a lost node have ended, and are started again when it returns.
 	place.LoseServices(d.Context(companytest.Board, "", nil), "n1")
-	if s, _ := place.ServiceByID(d.Tx, web.ID); s.Status != place.ServiceStopped || s.Desired != "running" || s.Port != nil || len(place.ServicesOn(d.Tx, "n1")) != 2 {
+	if s, _ := place.ServiceByID(d.Tx, web.ID); s.Status != place.ServiceStopped || s.Desired != "running" ||
+		s.Port != nil || len(place.ServicesOn(d.Tx, "n1")) != 2 {
 		t.Errorf("of a lost node: %+v", s)
 	}
 	// A service of a run ends with the run.
@@ -109,7 +119,8 @@ func TestServicesAreControlled(t *testing.T) {
 
 	job := place.ControlServices{Operation: d.ID(), Workspace: w.ID, Action: "run", Command: "build"}
 	d.Must(t, companytest.Board, "workspace_op.request", job, nil)
-	if due := place.OperationsOn(d.Tx, "n1"); len(due) != 1 || due[0].Job != "build" || due[0].LogRef != "" || due[0].Command != "make" {
+	if due := place.OperationsOn(d.Tx, "n1"); len(due) != 1 || due[0].Job != "build" || due[0].LogRef != "" ||
+		due[0].Command != "make" {
 		t.Errorf("asked for: %+v", due)
 	}
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: i.ID}, nil)
@@ -149,11 +160,13 @@ func TestServicesRestWithWhatTheyBelongTo(t *testing.T) {
 			}, company.DeniedTreeHold},
 		"a hold that lets runs finish": {
 			func(t *testing.T, d *companytest.Desk, i string) {
-				d.Must(t, companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: i, Mode: "pause", Strategy: "after_active_runs_finish"}, nil)
+				d.Must(t, companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: i, Mode: "pause",
+					Strategy: "after_active_runs_finish"}, nil)
 			}, nil, ""},
 		"a pause of the agent": {
 			func(t *testing.T, d *companytest.Desk, _ string) {
-				d.Must(t, companytest.Board, "agent.pause", company.ChangeAgent{Agent: entity.AgentsOf(d.Tx, d.Company, false)[0].ID}, nil)
+				d.Must(t, companytest.Board, "agent.pause",
+					company.ChangeAgent{Agent: entity.AgentsOf(d.Tx, d.Company, false)[0].ID}, nil)
 			}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,14 +192,16 @@ func TestServicesRestWithWhatTheyBelongTo(t *testing.T) {
 				return
 			}
 			one := place.ServicesOf(d.Tx, d.Company, w.ID)[0]
-			if err := d.ByNode("n1", "runtime_service.report", place.ReportService{ID: one.ID, Generation: 1, Status: place.ServiceStopped, Health: "unknown", Error: place.ServiceDenial(c.want)}); err != nil {
+			if err := d.ByNode("n1", "runtime_service.report", place.ReportService{ID: one.ID, Generation: 1,
+				Status: place.ServiceStopped, Health: "unknown", Error: place.ServiceDenial(c.want)}); err != nil {
 				t.Fatal(err)
 			}
 			if one, _ = place.ServiceByID(d.Tx, one.ID); one.Status != place.ServiceStopped || one.Error == "" {
 				t.Errorf("it is shown as %+v", one)
 			}
 			for _, action := range []string{"start", "restart"} {
-				companytest.WantRefusal(t, d.Do(companytest.Board, "runtime_service.control", ask(action), nil), ledger.Conflict, place.ServiceDenial(c.want))
+				companytest.WantRefusal(t, d.Do(companytest.Board, "runtime_service.control", ask(action), nil), ledger.Conflict,
+					place.ServiceDenial(c.want))
 			}
 			wanted(c.want)
 			c.wake(t, d, i.ID)

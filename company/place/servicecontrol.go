@@ -26,9 +26,11 @@ func placeOf(c *ledger.Context, p ControlServices) (s servicePlace, err error) {
 		case core.IsAgent(c) && (c.Cmd.Run == "" || !entity.RunAlive(c.Tx, w.Company, c.Cmd.Run, c.Cmd.Actor.ID)):
 			return s, entity.RefuseRunContext()
 		case w.Status.Over():
-			return s, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(w.Status)).Close(), "The execution workspace is closed")
+			return s, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(w.Status)).Close(),
+				"The execution workspace is closed")
 		case w.Node == "" || w.Cwd == "":
-			return s, ledger.Refuse(ledger.Unprocessable, nil, "No node holds the execution workspace yet; the first run of its issue makes it")
+			return s, ledger.Refuse(ledger.Unprocessable, nil,
+				"No node holds the execution workspace yet; the first run of its issue makes it")
 		}
 		return servicePlace{&w, Workspace{}, string(w.Node), LifecycleOf(c.Tx, w)}, nil
 	}
@@ -39,17 +41,20 @@ func placeOf(c *ledger.Context, p ControlServices) (s servicePlace, err error) {
 	case core.IsAgent(c):
 		return s, core.ErrBoardOnly()
 	case w.Cwd == "":
-		return s, ledger.Refuse(ledger.Unprocessable, nil, "The project's workspace has no folder (cwd) on a node; start services in the execution workspaces of its issues")
+		return s, ledger.Refuse(ledger.Unprocessable, nil,
+			"The project's workspace has no folder (cwd) on a node; start services in the execution workspaces of its issues")
 	}
 	node := p.Node
 	var at core.Time
 	for id := range execWorkspaceOf.IDs(c.Tx, w.Company, w.Project, false) {
-		if e, ok := ExecWorkspaces.Get(c.Tx, w.Company, id); ok && e.Mode == entity.SharedWorkspace && string(e.ProjectWorkspace) == w.ID && e.Node != "" && e.LastUsedAt > at {
+		if e, ok := ExecWorkspaces.Get(c.Tx, w.Company, id); ok && e.Mode == entity.SharedWorkspace &&
+			string(e.ProjectWorkspace) == w.ID && e.Node != "" && e.LastUsedAt > at {
 			node, at = string(e.Node), e.LastUsedAt
 		}
 	}
 	if node == "" {
-		return s, ledger.Refuse(ledger.Unprocessable, nil, "The folder %s is not on the node that was asked; ask the one that has it", w.Cwd)
+		return s, ledger.Refuse(ledger.Unprocessable, nil,
+			"The folder %s is not on the node that was asked; ask the one that has it", w.Cwd)
 	}
 	return servicePlace{nil, w, node, w.Services()}, nil
 }
@@ -63,7 +68,8 @@ func (s servicePlace) choose(tx *ledger.Tx, p ControlServices, kind string) ([]D
 	of := slices.DeleteFunc(all, func(d DeclaredCommand) bool { return d.Kind != kind })
 	if len(of) == 0 {
 		if kind == "service" {
-			return nil, ledger.Refuse(ledger.Unprocessable, core.Object{}.List("runtimeServices", nil).Close(), "The workspace has no runtime services")
+			return nil, ledger.Refuse(ledger.Unprocessable, core.Object{}.List("runtimeServices", nil).Close(),
+				"The workspace has no runtime services")
 		}
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "The workspace declares no commands to run")
 	}
@@ -115,9 +121,12 @@ func (s servicePlace) company() ledger.CompanyID {
 }
 
 // operation returns the operation that records the request.
-func (s servicePlace) operation(c *ledger.Context, p ControlServices, phase OperationPhase, command string) WorkspaceOperation {
+func (s servicePlace) operation(c *ledger.Context, p ControlServices, phase OperationPhase,
+	command string) WorkspaceOperation {
 	now := core.TimeOf(c.Now)
-	o := WorkspaceOperation{ID: p.Operation, Company: s.company(), Phase: phase, Command: core.NullText(core.Snippet(command, MaxCommandLine)), Run: core.NullText(c.Cmd.Run), Status: OperationRunning,
+	o := WorkspaceOperation{ID: p.Operation, Company: s.company(), Phase: phase,
+		Command: core.NullText(core.Snippet(command, MaxCommandLine)), Run: core.NullText(c.Cmd.Run),
+		Status:    OperationRunning,
 		StartedAt: now, CreatedAt: now, UpdatedAt: now, Node: core.NullText(s.node), Place: s.id(), Job: p.Command}
 	details := core.Object{}.Str("action", p.Action).Null("workspaceCommandId", p.Command)
 	if s.exec != nil {
@@ -212,7 +221,8 @@ func (s servicePlace) want(c *ledger.Context, d DeclaredCommand, action string) 
 		if action == "stop" {
 			return
 		}
-		row = RuntimeService{ID: id, Company: s.company(), Provider: "local_process", Health: "unknown", CreatedAt: now, Place: s.id(), Status: ServiceStopped, Desired: "stopped"}
+		row = RuntimeService{ID: id, Company: s.company(), Provider: "local_process", Health: "unknown", CreatedAt: now,
+			Place: s.id(), Status: ServiceStopped, Desired: "stopped"}
 		c.Set(ServiceCompanyKey(id), []byte(row.Company))
 	}
 	row.LastUsedAt, row.UpdatedAt = now, now
@@ -223,7 +233,8 @@ func (s servicePlace) want(c *ledger.Context, d DeclaredCommand, action string) 
 			row.Status, row.StoppedAt = ServiceStopped, now
 			c.Delete(ServiceNodeKey(string(row.Node), id))
 		}
-	case action == "start" && row.Desired == "running" && row.Status != ServiceFailed && row.Status != ServiceStopped && string(row.Node) == s.node:
+	case action == "start" && row.Desired == "running" && row.Status != ServiceFailed && row.Status != ServiceStopped &&
+		string(row.Node) == s.node:
 	default:
 		if string(row.Node) != s.node {
 			c.Delete(ServiceNodeKey(string(row.Node), id))
@@ -231,7 +242,8 @@ func (s servicePlace) want(c *ledger.Context, d DeclaredCommand, action string) 
 		row.Project, row.ProjectWorkspace = core.NullText(s.of.Project), core.NullText(s.of.ID)
 		row.ScopeType, row.ScopeID = "project_workspace", core.NullText(s.of.ID)
 		if s.exec != nil {
-			row.Project, row.ProjectWorkspace, row.Workspace, row.Issue = core.NullText(s.exec.Project), s.exec.ProjectWorkspace, core.NullText(s.exec.ID), s.exec.SourceIssue
+			row.Project, row.ProjectWorkspace, row.Workspace, row.Issue = core.NullText(s.exec.Project), s.exec.ProjectWorkspace,
+				core.NullText(s.exec.ID), s.exec.SourceIssue
 			row.ScopeType, row.ScopeID = "execution_workspace", core.NullText(s.exec.ID)
 		}
 		row.StartedByRun, row.OwnerAgent = core.NullText(c.Cmd.Run), ""
@@ -248,8 +260,10 @@ func (s servicePlace) want(c *ledger.Context, d DeclaredCommand, action string) 
 		row.Name, row.Command, row.Index, row.StopPolicy = d.Name, core.NullText(d.Command), new(int64(d.Index)), d.StopPolicy
 		row.ReuseKey = core.NullText(row.ScopeType + ":" + string(row.ScopeID) + ":" + d.ID)
 		row.Spec = d.Spec()
-		row.Node, row.Desired, row.Status, row.Health, row.Error = core.NullText(s.node), "running", ServiceStarting, "unknown", ""
-		row.Generation, row.StartedAt, row.StoppedAt, row.Restarts, row.Port, row.URL, row.ProviderRef = row.Generation+1, now, 0, 0, nil, "", ""
+		row.Node, row.Desired, row.Status, row.Health, row.Error = core.NullText(s.node), "running", ServiceStarting,
+			"unknown", ""
+		row.Generation, row.StartedAt, row.StoppedAt, row.Restarts, row.Port, row.URL, row.ProviderRef = row.Generation+1,
+			now, 0, 0, nil, "", ""
 		c.Set(ServiceNodeKey(s.node, id), []byte(row.Company))
 	}
 	Services.Put(c.Tx, row.Company, id, row)
@@ -261,7 +275,8 @@ func requestOperation(c *ledger.Context, p RequestOperation) (any, error) {
 		return nil, err
 	}
 	if len(OperationsOn(c.Tx, s.node)) >= MaxUnderWay {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "%d operations are under way on the workspace's node; try again later", MaxUnderWay)
+		return nil, ledger.Refuse(ledger.Conflict, nil,
+			"%d operations are under way on the workspace's node; try again later", MaxUnderWay)
 	}
 	p.Command = chosen[0].ID
 	o := s.operation(c, p, OperationProvision, chosen[0].Command)
@@ -283,7 +298,8 @@ func startDesired(c *ledger.Context, w ExecutionWorkspace) {
 	var states map[string]string
 	_ = json.Unmarshal(s.lifecycle.States, &states)
 	for _, d := range declared {
-		if d.Kind == "service" && cmpOr(states[d.ID], cmpOr(states[strconv.Itoa(d.Index)], s.lifecycle.Desired)) == "running" {
+		if d.Kind == "service" && cmpOr(states[d.ID], cmpOr(states[strconv.Itoa(d.Index)],
+			s.lifecycle.Desired)) == "running" {
 			s.want(c, d, "start")
 		}
 	}

@@ -135,7 +135,8 @@ func (w Workspace) check() error {
 	case !slices.Contains(entity.Visibilities, w.Visibility):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown visibility: %s", w.Visibility)
 	}
-	for _, text := range []string{w.Name, string(w.Cwd), string(w.RepoURL), string(w.RepoRef), string(w.DefaultRef), string(w.RemoteProvider), string(w.RemoteRef),
+	for _, text := range []string{w.Name, string(w.Cwd), string(w.RepoURL), string(w.RepoRef), string(w.DefaultRef),
+		string(w.RemoteProvider), string(w.RemoteRef),
 		string(w.SharedKey), string(w.SetupCommand), string(w.CleanupCommand)} {
 		if len(text) > entity.MaxDescriptor {
 			return ledger.Refuse(ledger.TooLarge, nil, "A text of the workspace is longer than %d bytes", entity.MaxDescriptor)
@@ -154,7 +155,8 @@ func addWorkspace(c *ledger.Context, s entity.SaveWorkspace) (Workspace, error) 
 	if err := core.CheckNewID(c.Tx, s.ID); err != nil {
 		return Workspace{}, err
 	}
-	w, err := Workspace{ID: s.ID, Company: of, Project: p.ID, Visibility: "default", CreatedAt: now, UpdatedAt: now}.with(s)
+	w, err := Workspace{ID: s.ID, Company: of, Project: p.ID, Visibility: "default", CreatedAt: now,
+		UpdatedAt: now}.with(s)
 	if err != nil {
 		return w, err
 	}
@@ -196,7 +198,8 @@ func createWorkspace(c *ledger.Context, s entity.SaveWorkspace) (any, error) {
 		return nil, err
 	}
 	c.Record(ledger.Change{Action: "project.workspace_created", EntityType: "project", EntityID: w.Project,
-		Details: core.Object{}.Null("cwd", core.Snippet(string(w.Cwd), toldPlace)).Str("name", core.Snippet(w.Name, toldPlace)).Bool("isPrimary", w.Primary).Str("workspaceId", w.ID).Close()})
+		Details: core.Object{}.Null("cwd", core.Snippet(string(w.Cwd), toldPlace)).
+			Str("name", core.Snippet(w.Name, toldPlace)).Bool("isPrimary", w.Primary).Str("workspaceId", w.ID).Close()})
 	return w, nil
 }
 
@@ -238,7 +241,8 @@ func updateWorkspace(c *ledger.Context, s entity.SaveWorkspace) (any, error) {
 		makePrimary(c, p, w.ID)
 	}
 	Workspaces.Put(c.Tx, w.Company, w.ID, w)
-	c.Record(ledger.Change{Action: "project.workspace_updated", EntityType: "project", EntityID: p.ID, Details: core.Object{}.Str("workspaceId", w.ID).Close()})
+	c.Record(ledger.Change{Action: "project.workspace_updated", EntityType: "project", EntityID: p.ID,
+		Details: core.Object{}.Str("workspaceId", w.ID).Close()})
 	return w, nil
 }
 
@@ -323,13 +327,17 @@ func (w Workspace) commands() string {
 
 var (
 	workspacesProject = ledger.NewIndex[string, string]("workspace-project")
-	Workspaces        = core.Owned(ledger.NewTable[string, Workspace]("workspace").Beside(ledger.Indexed(workspacesProject, func(w *Workspace) string { return w.Project })))
+	Workspaces        = core.Owned(ledger.NewTable[string, Workspace]("workspace").
+				Beside(ledger.Indexed(workspacesProject, func(w *Workspace) string { return w.Project })))
 )
 
 var workspaceKinds = []company.Kind{
-	{Name: company.KindWorkspaceCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.SetUp, Do: ledger.Typed(createWorkspace)},
-	{Name: company.KindWorkspaceUpdate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp, Do: ledger.Typed(updateWorkspace)},
-	{Name: company.KindWorkspaceDelete, From: company.FromBoard, Weight: company.Weights.Erase, Do: ledger.Typed(deleteWorkspace)},
+	{Name: company.KindWorkspaceCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable,
+		Weight: company.Weights.SetUp, Do: ledger.Typed(createWorkspace)},
+	{Name: company.KindWorkspaceUpdate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(updateWorkspace)},
+	{Name: company.KindWorkspaceDelete, From: company.FromBoard, Weight: company.Weights.Erase,
+		Do: ledger.Typed(deleteWorkspace)},
 }
 
 // checkPlace rejects a workspace of another project than the issue's.
@@ -338,7 +346,8 @@ func checkPlace(i entity.Issue, tx *ledger.Tx) error {
 		return nil
 	}
 	if w, ok := Workspaces.Get(tx, i.Company, i.Workspace); ok && w.Project != i.Project {
-		return ledger.Refuse(ledger.Unprocessable, core.Object{}.Str("projectId", i.Project).Str("projectWorkspaceId", w.ID).Str("workspaceProjectId", w.Project).Close(),
+		return ledger.Refuse(ledger.Unprocessable, core.Object{}.Str("projectId", i.Project).Str("projectWorkspaceId", w.ID).
+			Str("workspaceProjectId", w.Project).Close(),
 			"Project workspace must belong to the selected project")
 	}
 	return nil
@@ -352,7 +361,8 @@ func checkPolicy(p entity.Project, tx *ledger.Tx, before entity.Project) error {
 		return nil
 	}
 	if w, ok := Workspaces.Get(tx, p.Company, id); !ok || w.Project != p.ID {
-		return ledger.Refuse(ledger.NotFound, nil, "executionWorkspacePolicy.defaultProjectWorkspaceId: the project has no such workspace")
+		return ledger.Refuse(ledger.NotFound, nil,
+			"executionWorkspacePolicy.defaultProjectWorkspaceId: the project has no such workspace")
 	}
 	return nil
 }

@@ -138,8 +138,10 @@ const (
 )
 
 var operationKinds = []company.Kind{
-	{Name: KindWorkspaceOpStart, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(startOperation)},
-	{Name: KindWorkspaceOpFinish, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(finishOperation)},
+	{Name: KindWorkspaceOpStart, From: company.FromNode, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(startOperation)},
+	{Name: KindWorkspaceOpFinish, From: company.FromNode, Weight: company.Weights.ByNodes,
+		Do: ledger.Typed(finishOperation)},
 }
 
 // OperationByID returns an operation on a workspace.
@@ -229,7 +231,8 @@ func startOperation(c *ledger.Context, p StartOperation) (any, error) {
 		if string(o.Node) != by.ID || o.Status != OperationRunning || o.LogRef != "" {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "operation %s does not wait for this node", o.ID)
 		}
-		o.LogStore, o.LogRef, o.Cwd, o.StartedAt, o.UpdatedAt = "local_file", core.NullText(p.LogRef), core.NullText(p.Cwd), now, now
+		o.LogStore, o.LogRef, o.Cwd, o.StartedAt, o.UpdatedAt = "local_file", core.NullText(p.LogRef),
+			core.NullText(p.Cwd), now, now
 		Operations.Put(c.Tx, o.Company, o.ID, o)
 		recordOperation(c, o, "workspace_operation.started")
 		return nil, nil
@@ -246,8 +249,10 @@ func startOperation(c *ledger.Context, p StartOperation) (any, error) {
 			return nil, err
 		}
 	}
-	o := WorkspaceOperation{ID: p.ID, Company: w.Company, Workspace: core.NullText(w.ID), Run: core.NullText(p.Run), Issue: w.SourceIssue, Phase: p.Phase, Command: core.NullText(p.Command),
-		Cwd: core.NullText(p.Cwd), Status: OperationRunning, LogStore: "local_file", LogRef: core.NullText(p.LogRef), Metadata: core.Object{}.Str("command", p.Name).Close(),
+	o := WorkspaceOperation{ID: p.ID, Company: w.Company, Workspace: core.NullText(w.ID), Run: core.NullText(p.Run),
+		Issue: w.SourceIssue, Phase: p.Phase, Command: core.NullText(p.Command),
+		Cwd: core.NullText(p.Cwd), Status: OperationRunning, LogStore: "local_file", LogRef: core.NullText(p.LogRef),
+		Metadata:  core.Object{}.Str("command", p.Name).Close(),
 		StartedAt: now, CreatedAt: now, UpdatedAt: now, Node: core.NullText(by.ID), Place: w.ID}
 	openOperation(c, o)
 	recordOperation(c, o, "workspace_operation.started")
@@ -255,8 +260,10 @@ func startOperation(c *ledger.Context, p StartOperation) (any, error) {
 }
 
 func recordOperation(c *ledger.Context, o WorkspaceOperation, action string) {
-	c.Record(ledger.Change{Action: action, EntityType: "workspace_operation", EntityID: o.ID, Details: core.Object{}.Str("phase", string(o.Phase)).Str("status", string(o.Status)).
-		Null("executionWorkspaceId", string(o.Workspace)).Null("runId", string(o.Run)).Null("issueId", string(o.Issue)).Str("nodeId", string(o.Node)).Close()})
+	c.Record(ledger.Change{Action: action, EntityType: "workspace_operation", EntityID: o.ID,
+		Details: core.Object{}.Str("phase", string(o.Phase)).Str("status", string(o.Status)).
+			Null("executionWorkspaceId", string(o.Workspace)).Null("runId", string(o.Run)).Null("issueId", string(o.Issue)).
+			Str("nodeId", string(o.Node)).Close()})
 }
 
 func finishOperation(c *ledger.Context, p FinishOperation) (any, error) {
@@ -267,11 +274,13 @@ func finishOperation(c *ledger.Context, p FinishOperation) (any, error) {
 	case c.Cmd.Actor.Type != "node" || string(o.Node) != c.Cmd.Actor.ID:
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "only its node reports on an operation")
 	case o.Status != OperationRunning:
-		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(o.Status)).Close(), "the operation is over")
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(o.Status)).Close(),
+			"the operation is over")
 	case len(p.LogSHA256) != 0 && len(p.LogSHA256) != 2*sha256.Size:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed digest of a log")
 	}
-	o.Stdout, o.Stderr = core.NullText(core.Snippet(p.Stdout, entity.MaxExcerpt)), core.NullText(core.Snippet(p.Stderr, entity.MaxExcerpt))
+	o.Stdout, o.Stderr = core.NullText(core.Snippet(p.Stdout, entity.MaxExcerpt)),
+		core.NullText(core.Snippet(p.Stderr, entity.MaxExcerpt))
 	o.ExitCode, o.LogBytes, o.LogSHA256 = p.ExitCode, new(p.LogBytes), core.NullText(p.LogSHA256)
 	endOperation(c, o, p.Error)
 	recordOperation(c, o.ended(p.Error), "workspace_operation.finished")
@@ -323,7 +332,8 @@ func LifecycleOf(tx *ledger.Tx, w ExecutionWorkspace) Lifecycle {
 		var policy workspacePolicy
 		_ = json.Unmarshal(p.WorkspacePolicy, &policy)
 		if policy.Enabled {
-			l.Provision, l.RuntimeProvision, l.Teardown = policy.Strategy.Provision, policy.Strategy.RuntimeProvision, policy.Strategy.Teardown
+			l.Provision, l.RuntimeProvision, l.Teardown = policy.Strategy.Provision, policy.Strategy.RuntimeProvision,
+				policy.Strategy.Teardown
 			l.Runtime = policy.Runtime
 		}
 	}
@@ -337,7 +347,8 @@ func LifecycleOf(tx *ledger.Tx, w ExecutionWorkspace) Lifecycle {
 	for _, f := range []struct {
 		to   *string
 		from *string
-	}{{&l.Provision, own.Provision}, {&l.RuntimeProvision, own.RuntimeProvision}, {&l.Cleanup, own.Cleanup}, {&l.Teardown, own.Teardown}, {&l.Desired, own.Desired}} {
+	}{{&l.Provision, own.Provision}, {&l.RuntimeProvision, own.RuntimeProvision}, {&l.Cleanup, own.Cleanup},
+		{&l.Teardown, own.Teardown}, {&l.Desired, own.Desired}} {
 		if f.from != nil {
 			*f.to = *f.from
 		}
@@ -410,8 +421,10 @@ func (w WorkspaceConfig) with(s WorkspaceConfig) (WorkspaceConfig, error) {
 	for _, f := range []struct {
 		name     string
 		to, from **string
-	}{{"provisionCommand", &w.Provision, &s.Provision}, {"runtimeProvisionCommand", &w.RuntimeProvision, &s.RuntimeProvision},
-		{"cleanupCommand", &w.Cleanup, &s.Cleanup}, {"teardownCommand", &w.Teardown, &s.Teardown}, {"desiredState", &w.Desired, &s.Desired}} {
+	}{{"provisionCommand", &w.Provision, &s.Provision}, {"runtimeProvisionCommand", &w.RuntimeProvision,
+		&s.RuntimeProvision},
+		{"cleanupCommand", &w.Cleanup, &s.Cleanup}, {"teardownCommand", &w.Teardown, &s.Teardown},
+		{"desiredState", &w.Desired, &s.Desired}} {
 		if *f.from == nil {
 			continue
 		}

@@ -218,7 +218,8 @@ func (c companyJSON) agents() (*crew, error) {
 
 // agent reads one agent. Its errors begin with the member.
 func (c companyJSON) agent(a jsonAgent, id, slug string) (Agent, error) {
-	out := Agent{Slug: slug, Path: "agents/" + slug + "/AGENTS.md", Name: cmp.Or(a.Name, id), Title: a.Title, BudgetCents: a.Budget, Instructions: a.Instructions,
+	out := Agent{Slug: slug, Path: "agents/" + slug + "/AGENTS.md", Name: cmp.Or(a.Name, id), Title: a.Title,
+		BudgetCents: a.Budget, Instructions: a.Instructions,
 		AdapterConfig: map[string]any{}, RuntimeConfig: map[string]any{}, Permissions: map[string]bool{}}
 	if a.Budget < 0 {
 		return out, fmt.Errorf("budget_cents: want 0 or more")
@@ -237,7 +238,8 @@ func (c companyJSON) agent(a jsonAgent, id, slug string) (Agent, error) {
 		if kind == "" {
 			return out, fmt.Errorf("adapter: name one, or a runtime; there are %s", strings.Join(entity.AdapterTypes, ", "))
 		}
-		return out, fmt.Errorf("%s: there is no adapter %q; there are %s", member, kind, strings.Join(entity.AdapterTypes, ", "))
+		return out, fmt.Errorf("%s: there is no adapter %q; there are %s", member, kind,
+			strings.Join(entity.AdapterTypes, ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(out.AdapterConfig)) {
 		if _, text := out.AdapterConfig[name].(string); text && (name == "token" || name == "apiKey" || name == "password") {
@@ -294,7 +296,8 @@ func roleIn(b json.RawMessage) (string, error) {
 }
 
 // goalStates are our words for the kernel's states.
-var goalStates = map[string]string{"": "planned", "pending": "planned", "active": "active", "complete": "achieved", "failed": "cancelled",
+var goalStates = map[string]string{"": "planned", "pending": "planned", "active": "active", "complete": "achieved",
+	"failed":  "cancelled",
 	"planned": "planned", "achieved": "achieved", "cancelled": "cancelled"}
 
 // goals reads the goals, and makes those that agents name and the file does not describe.
@@ -314,7 +317,8 @@ func (w *crew) goals(in []jsonGoal) ([]Goal, error) {
 		}
 		title, more, _ := strings.Cut(cmp.Or(g.Description, g.ID), "\n")
 		at[slug] = len(out)
-		out = append(out, Goal{Slug: slug, Title: title, Description: maybe(strings.TrimSpace(more)), Level: "company", Status: state})
+		out = append(out, Goal{Slug: slug, Title: title, Description: maybe(strings.TrimSpace(more)), Level: "company",
+			Status: state})
 	}
 	for n, g := range in {
 		if g.Parent == "" {

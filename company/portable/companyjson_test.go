@@ -36,7 +36,8 @@ func TestACompanyJSONIsReadInBothForms(t *testing.T) {
 			t.Fatalf("%s: %+v, %v, %v", name, m, warnings, err)
 		}
 		a := m.Agents[0]
-		if a.Slug != "reviewer" || a.AdapterType != "weftos" || a.AdapterConfig["base_url"] != "http://localhost:8080" || a.AdapterConfig["model"] != "local/llama3.1" {
+		if a.Slug != "reviewer" || a.AdapterType != "weftos" || a.AdapterConfig["base_url"] != "http://localhost:8080" ||
+			a.AdapterConfig["model"] != "local/llama3.1" {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
@@ -57,7 +58,8 @@ func TestACompanyJSONHasTheKernelsTypes(t *testing.T) {
 		t.Fatalf("%+v %v", m, err)
 	}
 	for _, a := range m.Agents {
-		if a.Slug == "agent-reviewer" && (a.ReportsTo == nil || *a.ReportsTo != "agent-ceo" || a.BudgetCents != 2000 || a.Role != "engineer" || a.RuntimeConfig["heartbeat"] == nil) {
+		if a.Slug == "agent-reviewer" && (a.ReportsTo == nil || *a.ReportsTo != "agent-ceo" || a.BudgetCents != 2000 ||
+			a.Role != "engineer" || a.RuntimeConfig["heartbeat"] == nil) {
 			t.Errorf("%+v", a)
 		}
 		if a.Slug == "agent-ceo" && (a.Role != "ceo" || a.AdapterType != "process") {
@@ -65,7 +67,8 @@ func TestACompanyJSONHasTheKernelsTypes(t *testing.T) {
 		}
 	}
 	for _, g := range m.Goals {
-		if g.Slug == "review-prs" && (g.Parent == nil || *g.Parent != "ship-v1" || g.Owner == nil || *g.Owner != "agent-reviewer" || g.Status != "planned") {
+		if g.Slug == "review-prs" && (g.Parent == nil || *g.Parent != "ship-v1" || g.Owner == nil ||
+			*g.Owner != "agent-reviewer" || g.Status != "planned") {
 			t.Errorf("%+v", g)
 		}
 	}
@@ -75,8 +78,10 @@ func TestACompanyJSONHasTheKernelsTypes(t *testing.T) {
 func TestABadCompanyJSONIsRefused(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		`{`: "not the JSON of a company", `[]`: "not the JSON of a company", `{"agents":{}} {}`: "something follows", `{}`: "agents: give an object by name, or a list",
-		`{"agents":3}`: "agents: give an object", `{"agents":{"a":{"adaptor":"weftos"}}}`: "agents.a: adaptor: no such member", `{"agnts":{}}`: "agnts: no such member",
+		`{`: "not the JSON of a company", `[]`: "not the JSON of a company", `{"agents":{}} {}`: "something follows",
+		`{}`:                                    "agents: give an object by name, or a list",
+		`{"agents":3}`:                          "agents: give an object",
+		`{"agents":{"a":{"adaptor":"weftos"}}}`: "agents.a: adaptor: no such member", `{"agnts":{}}`: "agnts: no such member",
 		`{"agents":{"a":{}}}`:                                                    "agents.a.adapter: name one",
 		`{"agents":{"a":{"adapter":"abacus"}}}`:                                  `agents.a.adapter: there is no adapter "abacus"`,
 		`{"agents":[{"runtime":"weftos"}]}`:                                      "agents[0].id: an agent needs an ID or a name",
@@ -92,7 +97,8 @@ func TestABadCompanyJSONIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", in, err, want)
 		}
 	}
-	if _, err := FromCompanyJSON([]byte(`{"agents":{}}`), ""); err == nil || !strings.Contains(err.Error(), "name: the company needs one") {
+	if _, err := FromCompanyJSON([]byte(`{"agents":{}}`), ""); err == nil || !strings.Contains(err.Error(),
+		"name: the company needs one") {
 		t.Errorf("without a name: %v", err)
 	}
 }

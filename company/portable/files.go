@@ -90,7 +90,8 @@ func (files Files) Rooted() (Files, error) {
 		if total += len(f.Data); total > MaxBytes {
 			return nil, malformed("more than %d MiB", MaxBytes>>20)
 		}
-		if dir, base := path.Split(path.Clean(name)); base == companyFile && (!found || len(dir) < len(root) || len(dir) == len(root) && dir < root) {
+		if dir, base := path.Split(path.Clean(name)); base == companyFile && (!found || len(dir) < len(root) ||
+			len(dir) == len(root) && dir < root) {
 			root, found = dir, true
 		}
 	}

@@ -20,39 +20,65 @@ func whole() (Manifest, map[string][]byte) {
 	blob := BlobOf(data, "image/png")
 	return Manifest{
 		SchemaVersion: SchemaVersion,
-		Company: &Company{Path: companyFile, Name: "Acme: \"Robots\"", Description: ptr("Builds\nbetter robots"), RequireHireApproval: true,
-			LogoPath: ptr("images/company-logo.png"), Logo: &File{Data: []byte("\x89PNG"), Binary: true, ContentType: "image/png"}, BrandColor: ptr("#123456"), NoStrategyGate: true, AttachmentMaxBytes: 4096},
+		Company: &Company{Path: companyFile, Name: "Acme: \"Robots\"", Description: ptr("Builds\nbetter robots"),
+			RequireHireApproval: true,
+			LogoPath:            ptr("images/company-logo.png"), Logo: &File{Data: []byte("\x89PNG"), Binary: true,
+				ContentType: "image/png"}, BrandColor: ptr("#123456"), NoStrategyGate: true, AttachmentMaxBytes: 4096},
 		Sidebar: &Sidebar{Agents: []string{"ada"}, Projects: []string{"arm"}},
-		Labels:  []Label{{"bug", "#ff0000"}}, Blobs: []Blob{blob}, EmbeddedAssets: []Asset{{ID: "0190d3a0-0000-7000-8000-000000000001", SHA256: blob.SHA256, ContentType: "image/png", ByteSize: blob.ByteSize, Filename: ptr("b.png"), Namespace: "general"}},
-		Goals: []Goal{{Slug: "root", Title: "Ship it", Level: "company", Status: "active"}, {Slug: "step", Title: "First", Level: "team", Status: "planned", Parent: ptr("root"), Owner: ptr("ada")}},
-		Agents: []Agent{{Slug: "ada", Name: "Ada", Path: "agents/ada/AGENTS.md", Skills: []string{"paperclip"}, Role: "ceo", Title: ptr("Chief"), AdapterType: "process",
-			AdapterConfig: map[string]any{"timeoutSec": 20, "args": []any{"-c", "true: yes"}}, RuntimeConfig: map[string]any{"heartbeat": map[string]any{"intervalSec": 300}},
-			Permissions: map[string]bool{"canCreateAgents": true}, PermissionGrants: []PermissionGrant{{Key: "tasks:assign"}}, BudgetCents: 5000,
+		Labels:  []Label{{"bug", "#ff0000"}}, Blobs: []Blob{blob},
+		EmbeddedAssets: []Asset{{ID: "0190d3a0-0000-7000-8000-000000000001", SHA256: blob.SHA256, ContentType: "image/png",
+			ByteSize: blob.ByteSize, Filename: ptr("b.png"), Namespace: "general"}},
+		Goals: []Goal{{Slug: "root", Title: "Ship it", Level: "company", Status: "active"}, {Slug: "step", Title: "First",
+			Level: "team", Status: "planned", Parent: ptr("root"), Owner: ptr("ada")}},
+		Agents: []Agent{{Slug: "ada", Name: "Ada", Path: "agents/ada/AGENTS.md", Skills: []string{"paperclip"}, Role: "ceo",
+			Title: ptr("Chief"), AdapterType: "process",
+			AdapterConfig: map[string]any{"timeoutSec": 20, "args": []any{"-c", "true: yes"}},
+			RuntimeConfig: map[string]any{"heartbeat": map[string]any{"intervalSec": 300}},
+			Permissions:   map[string]bool{"canCreateAgents": true}, PermissionGrants: []PermissionGrant{{Key: "tasks:assign"}},
+			BudgetCents:  5000,
 			Instructions: "Lead.\n\n---\nnot front matter\n", OtherInstructions: map[string]string{"notes/HOW.md": "slowly\n"}},
-			{Slug: "bob", Name: "Bob", Path: "agents/bob/AGENTS.md", Skills: []string{}, Role: "engineer", ReportsTo: ptr("ada"), AdapterType: "http",
-				AdapterConfig: map[string]any{}, RuntimeConfig: map[string]any{}, Permissions: map[string]bool{}, PermissionGrants: []PermissionGrant{}}},
-		Skills: []Skill{{Key: "company/greet", Slug: "greet", Name: "greet", Path: "skills/company/greet/SKILL.md", Description: ptr("Say hi"), SourceType: "catalog",
+			{Slug: "bob", Name: "Bob", Path: "agents/bob/AGENTS.md", Skills: []string{}, Role: "engineer", ReportsTo: ptr("ada"),
+				AdapterType:   "http",
+				AdapterConfig: map[string]any{}, RuntimeConfig: map[string]any{}, Permissions: map[string]bool{},
+				PermissionGrants: []PermissionGrant{}}},
+		Skills: []Skill{{Key: "company/greet", Slug: "greet", Name: "greet", Path: "skills/company/greet/SKILL.md",
+			Description: ptr("Say hi"), SourceType: "catalog",
 			Compatibility: "compatible", Inventory: []SkillFile{{"SKILL.md", "skill"}, {"more.md", "reference"}},
 			Files: map[string]string{"SKILL.md": "---\nname: greet\ndescription: Say hi\n---\nSay hi.\n", "more.md": "x"}}},
-		Projects: []Project{{Slug: "arm", Name: "Robot Arm", Path: "projects/arm/PROJECT.md", Description: ptr("v1"), Owner: ptr("ada"), Lead: ptr("ada"), Status: "planned", Archived: true,
+		Projects: []Project{{Slug: "arm", Name: "Robot Arm", Path: "projects/arm/PROJECT.md", Description: ptr("v1"),
+			Owner: ptr("ada"), Lead: ptr("ada"), Status: "planned", Archived: true,
 			TargetDate: ptr("2026-12-31"), WorkspacePolicy: map[string]any{"enabled": true}, Goals: []string{"root"},
-			Workspaces: []Workspace{{Key: "main", Name: "main", SourceType: "git_repo", RepoURL: ptr("https://example.org/arm.git"), RepoRef: ptr("main"), Primary: true}}}},
+			Workspaces: []Workspace{{Key: "main", Name: "main", SourceType: "git_repo",
+				RepoURL: ptr("https://example.org/arm.git"), RepoRef: ptr("main"), Primary: true}}}},
 		Teams: []Team{},
 		Issues: []Issue{
-			{Slug: "acm-2", Identifier: ptr("ACM-2"), Title: "Design", Path: "tasks/acm-2/TASK.md", Project: ptr("arm"), WorkspaceKey: ptr("main"), Assignee: ptr("bob"),
-				Description: ptr("Make a gripper\n"), Status: ptr("todo"), Priority: ptr("high"), LabelIDs: []string{}, Labels: []string{"bug"}, BillingCode: ptr("007"), Goal: ptr("step"),
-				Comments:  []Comment{{Body: "yes: no\n- true", AuthorType: "agent", AuthorAgent: ptr("ada"), CreatedAt: ptr("2026-11-21T03:06:12.922Z")}},
-				BlockedBy: []string{"acm-10"}, Documents: []Document{{Key: "plan", Title: "Plan", Format: "markdown", Path: "tasks/acm-2/documents/plan.md", Body: "# Plan\n2. more\n"}},
-				WorkProducts: []WorkProduct{{Type: "pull_request", Provider: "github", Title: "PR 1", Status: "active", ReviewState: "none", HealthStatus: "unknown"}},
-				Attachments:  []Attachment{{SHA256: blob.SHA256, ContentType: "image/png", Filename: ptr("a.png"), ByteSize: blob.ByteSize, CommentIndex: ptr(0)}}},
-			{Slug: "acm-10", Identifier: ptr("ACM-10"), Title: "Later", Path: "tasks/acm-10/TASK.md", Parent: ptr("acm-2"), LabelIDs: []string{}, Labels: []string{},
-				Comments: []Comment{}, BlockedBy: []string{}, Documents: []Document{}, WorkProducts: []WorkProduct{}, Attachments: []Attachment{}},
-			{Slug: "daily", Title: "Daily report", Path: "tasks/daily/TASK.md", Assignee: ptr("ada"), Recurring: true, Status: ptr("paused"), LabelIDs: []string{}, Labels: []string{},
-				Comments: []Comment{}, BlockedBy: []string{}, Documents: []Document{}, WorkProducts: []WorkProduct{}, Attachments: []Attachment{},
-				Routine: &Routine{Variables: []Variable{{Name: "topic", Type: "text", Default: "sales", Required: true, Options: []string{}}},
-					Triggers: []Trigger{{Kind: "schedule", Enabled: true, Cron: ptr("0 9 * * *"), Timezone: ptr("Europe/Berlin")}, {Kind: "webhook", Enabled: false}}}},
+			{Slug: "acm-2", Identifier: ptr("ACM-2"), Title: "Design", Path: "tasks/acm-2/TASK.md", Project: ptr("arm"),
+				WorkspaceKey: ptr("main"), Assignee: ptr("bob"),
+				Description: ptr("Make a gripper\n"), Status: ptr("todo"), Priority: ptr("high"), LabelIDs: []string{},
+				Labels: []string{"bug"}, BillingCode: ptr("007"), Goal: ptr("step"),
+				Comments: []Comment{{Body: "yes: no\n- true", AuthorType: "agent", AuthorAgent: ptr("ada"),
+					CreatedAt: ptr("2026-11-21T03:06:12.922Z")}},
+				BlockedBy: []string{"acm-10"}, Documents: []Document{{Key: "plan", Title: "Plan", Format: "markdown",
+					Path: "tasks/acm-2/documents/plan.md", Body: "# Plan\n2. more\n"}},
+				WorkProducts: []WorkProduct{{Type: "pull_request", Provider: "github", Title: "PR 1", Status: "active",
+					ReviewState: "none", HealthStatus: "unknown"}},
+				Attachments: []Attachment{{SHA256: blob.SHA256, ContentType: "image/png", Filename: ptr("a.png"),
+					ByteSize: blob.ByteSize, CommentIndex: ptr(0)}}},
+			{Slug: "acm-10", Identifier: ptr("ACM-10"), Title: "Later", Path: "tasks/acm-10/TASK.md", Parent: ptr("acm-2"),
+				LabelIDs: []string{}, Labels: []string{},
+				Comments: []Comment{}, BlockedBy: []string{}, Documents: []Document{}, WorkProducts: []WorkProduct{},
+				Attachments: []Attachment{}},
+			{Slug: "daily", Title: "Daily report", Path: "tasks/daily/TASK.md", Assignee: ptr("ada"), Recurring: true,
+				Status: ptr("paused"), LabelIDs: []string{}, Labels: []string{},
+				Comments: []Comment{}, BlockedBy: []string{}, Documents: []Document{}, WorkProducts: []WorkProduct{},
+				Attachments: []Attachment{},
+				Routine: &Routine{Variables: []Variable{{Name: "topic", Type: "text", Default: "sales", Required: true,
+					Options: []string{}}},
+					Triggers: []Trigger{{Kind: "schedule", Enabled: true, Cron: ptr("0 9 * * *"), Timezone: ptr("Europe/Berlin")},
+						{Kind: "webhook", Enabled: false}}}},
 		},
-		EnvInputs: []EnvInput{{Key: "OPENAI_API_KEY", Description: "the key", Agent: ptr("ada"), Kind: "secret", Requirement: "optional", Portability: "portable"}},
+		EnvInputs: []EnvInput{{Key: "OPENAI_API_KEY", Description: "the key", Agent: ptr("ada"), Kind: "secret",
+			Requirement: "optional", Portability: "portable"}},
 	}, map[string][]byte{blob.SHA256: data}
 }
 
@@ -70,7 +96,8 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 		t.Errorf("read back\n%s\nwant\n%s", a, b)
 	}
 	for n, a := range m.Agents {
-		if got.Agents[n].Instructions != a.Instructions || !reflect.DeepEqual(got.Agents[n].OtherInstructions, a.OtherInstructions) {
+		if got.Agents[n].Instructions != a.Instructions || !reflect.DeepEqual(got.Agents[n].OtherInstructions,
+			a.OtherInstructions) {
 			t.Errorf("instructions %q, %v", got.Agents[n].Instructions, got.Agents[n].OtherInstructions)
 		}
 	}
@@ -222,7 +249,8 @@ func TestMalformedPackagesAreRefused(t *testing.T) {
 		"a bomb": func(f Files) {
 			bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 			for c := 'b'; c < 'n'; c++ {
-				bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
+				bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1,
+					c-1, c-1, c-1)
 			}
 			f[sidecarFile] = Text("labels: []\n" + bomb + "agents: {ada: {adapter: {config: {x: *m}}}}\n")
 		},
@@ -284,7 +312,8 @@ func TestFrontMatterIsFoundAsItIsWritten(t *testing.T) {
 	if m.Company.Name != "Acme" || text(m.Company.Description) != "We build." {
 		t.Errorf("the company is %+v", m.Company)
 	}
-	if a, b := m.Agents[0], m.Agents[1]; a.Name != "ada" || a.Instructions != "Do good." || b.Name != "bob" || b.Instructions != "" {
+	if a, b := m.Agents[0], m.Agents[1]; a.Name != "ada" || a.Instructions != "Do good." || b.Name != "bob" ||
+		b.Instructions != "" {
 		t.Errorf("the agents are %+v, %+v", a, b)
 	}
 }
@@ -294,8 +323,10 @@ func TestFrontMatterIsFoundAsItIsWritten(t *testing.T) {
 func TestEndsOfLinesAreTheTexts(t *testing.T) {
 	t.Parallel()
 	task := func(end string) string { return "---" + end + "name: T" + end + "---" + end + end + "one\r\ntwo" + end }
-	for file, want := range map[string]string{task("\n"): "one\r\ntwo", task("\r\n"): "one\ntwo", "---\nname: T\r\n---\r\n\r\none\r\ntwo\r\n": "one\ntwo", "one\r\ntwo": "one\ntwo"} {
-		m, _, err := Read(Files{companyFile: Text("---\nname: Acme\n---\n"), "tasks/t/TASK.md": Text(file), "tasks/t/documents/plan.md": Text("\uFEFFone\r\n")})
+	for file, want := range map[string]string{task("\n"): "one\r\ntwo", task("\r\n"): "one\ntwo",
+		"---\nname: T\r\n---\r\n\r\none\r\ntwo\r\n": "one\ntwo", "one\r\ntwo": "one\ntwo"} {
+		m, _, err := Read(Files{companyFile: Text("---\nname: Acme\n---\n"), "tasks/t/TASK.md": Text(file),
+			"tasks/t/documents/plan.md": Text("\uFEFFone\r\n")})
 		if err != nil {
 			t.Fatalf("%q: %v", file, err)
 		}
@@ -320,10 +351,12 @@ func TestWhatIsThereTwiceIsRefused(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Unzip(bytes.NewReader(b.Bytes()), int64(b.Len())); !errors.Is(err, ErrPackage) || !strings.Contains(err.Error(), "is there twice") {
+	if _, err := Unzip(bytes.NewReader(b.Bytes()), int64(b.Len())); !errors.Is(err, ErrPackage) ||
+		!strings.Contains(err.Error(), "is there twice") {
 		t.Errorf("two files of one path: %v", err)
 	}
-	if _, _, err := Read(Files{companyFile: Text("---\nname: a\nname: b\n---\n")}); !errors.Is(err, ErrPackage) || !strings.Contains(err.Error(), "line 2: a key is there twice") {
+	if _, _, err := Read(Files{companyFile: Text("---\nname: a\nname: b\n---\n")}); !errors.Is(err, ErrPackage) ||
+		!strings.Contains(err.Error(), "line 2: a key is there twice") {
 		t.Errorf("two keys: %v", err)
 	}
 }
@@ -334,7 +367,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(string(files[companyFile].Data), string(files["tasks/acm-2/TASK.md"].Data), string(files[sidecarFile].Data))
 	f.Add("---\nname: a\n---", "---\n---\n", "tasks: {x: {parent: x}}")
 	f.Fuzz(func(t *testing.T, company, task, side string) {
-		in := Files{companyFile: Text(company), "tasks/x/TASK.md": Text(task), sidecarFile: Text(side), "agents/ada/AGENTS.md": Text(task)}
+		in := Files{companyFile: Text(company), "tasks/x/TASK.md": Text(task), sidecarFile: Text(side),
+			"agents/ada/AGENTS.md": Text(task)}
 		m, _, err := Read(in)
 		if err != nil {
 			if !errors.Is(err, ErrPackage) {
@@ -382,7 +416,8 @@ func TestStartersAreWholePackages(t *testing.T) {
 				t.Errorf("%s: %s reports to nobody", name, a.Slug)
 			}
 		}
-		if ceo != 1 || len(m.Goals) == 0 || len(m.Projects) != 1 || len(m.Issues) != 2 || m.Issues[1].Routine == nil && m.Issues[0].Routine == nil {
+		if ceo != 1 || len(m.Goals) == 0 || len(m.Projects) != 1 || len(m.Issues) != 2 || m.Issues[1].Routine == nil &&
+			m.Issues[0].Routine == nil {
 			t.Errorf("%s: %d chiefs, %d goals, %d projects, %d tasks", name, ceo, len(m.Goals), len(m.Projects), len(m.Issues))
 		}
 	}

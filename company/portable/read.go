@@ -42,9 +42,12 @@ func Read(files Files) (m Manifest, warnings []string, err error) {
 	if err := r.sidecar(); err != nil {
 		return m, nil, err
 	}
-	r.m = Manifest{SchemaVersion: SchemaVersion, Sidebar: r.side.Sidebar, Labels: list(r.side.Labels), Blobs: list(r.side.Blobs), EmbeddedAssets: list(r.side.Assets),
-		Agents: []Agent{}, Skills: []Skill{}, Projects: []Project{}, Goals: []Goal{}, Teams: []Team{}, Issues: []Issue{}, EnvInputs: []EnvInput{}}
-	for _, read := range []func() error{r.company, r.blobs, r.assets, r.goals, r.agents, r.teams, r.projects, r.tasks, r.skills} {
+	r.m = Manifest{SchemaVersion: SchemaVersion, Sidebar: r.side.Sidebar, Labels: list(r.side.Labels),
+		Blobs: list(r.side.Blobs), EmbeddedAssets: list(r.side.Assets),
+		Agents: []Agent{}, Skills: []Skill{}, Projects: []Project{}, Goals: []Goal{}, Teams: []Team{}, Issues: []Issue{},
+		EnvInputs: []EnvInput{}}
+	for _, read := range []func() error{r.company, r.blobs, r.assets, r.goals, r.agents, r.teams, r.projects,
+		r.tasks, r.skills} {
 		if err := read(); err != nil {
 			return m, nil, err
 		}
@@ -109,7 +112,8 @@ func (r *reader) company() error {
 	}
 	c := r.side.Company
 	r.m.Company = &Company{Path: companyFile, Name: f.Name, Description: f.Description, LogoPath: c.LogoPath,
-		RequireHireApproval: c.RequireHireApproval, FeedbackSharing: c.FeedbackSharing, BrandColor: c.BrandColor, NoStrategyGate: c.NoStrategyGate, AttachmentMaxBytes: c.AttachmentMaxBytes}
+		RequireHireApproval: c.RequireHireApproval, FeedbackSharing: c.FeedbackSharing, BrandColor: c.BrandColor,
+		NoStrategyGate: c.NoStrategyGate, AttachmentMaxBytes: c.AttachmentMaxBytes}
 	if c.LogoPath == nil {
 		return nil
 	}
@@ -138,7 +142,8 @@ func (r *reader) blobs() error {
 }
 
 // logoTypes are the types of images that a logo may have, by file extension.
-var logoTypes = map[string]string{".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".svg": "image/svg+xml"}
+var logoTypes = map[string]string{".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
+	".svg": "image/svg+xml"}
 
 // LogoPath returns the path of a company's logo of a type in a package; "" if a logo may not
 // have the type.
@@ -208,10 +213,14 @@ func (r *reader) agents() error {
 			body = "" // Paperclip writes this if there are none
 		}
 		s := r.side.Agents[slug]
-		a := Agent{Slug: slug, Name: cmp.Or(f.Name, slug), Path: name, Skills: list(f.Skills), Role: cmp.Or(s.Role, f.Role, "general"), Title: f.Title, Icon: s.Icon,
-			Capabilities: s.Capabilities, ReportsTo: f.ReportsTo, AdapterType: cmp.Or(s.Adapter.Type, "process"), AdapterConfig: s.Adapter.Config,
-			RuntimeConfig: s.Runtime, Permissions: s.Permissions, PermissionGrants: list(s.PermissionGrants), BudgetCents: s.BudgetCents,
-			Metadata: s.Metadata, Instructions: body, Budgets: s.Budgets, Memories: s.Memories, ContextMode: s.ContextMode, Terminated: s.Terminated}
+		a := Agent{Slug: slug, Name: cmp.Or(f.Name, slug), Path: name, Skills: list(f.Skills),
+			Role: cmp.Or(s.Role, f.Role, "general"), Title: f.Title, Icon: s.Icon,
+			Capabilities: s.Capabilities, ReportsTo: f.ReportsTo, AdapterType: cmp.Or(s.Adapter.Type, "process"),
+			AdapterConfig: s.Adapter.Config,
+			RuntimeConfig: s.Runtime, Permissions: s.Permissions, PermissionGrants: list(s.PermissionGrants),
+			BudgetCents: s.BudgetCents,
+			Metadata:    s.Metadata, Instructions: body, Budgets: s.Budgets, Memories: s.Memories, ContextMode: s.ContextMode,
+			Terminated: s.Terminated}
 		if a.AdapterConfig == nil {
 			a.AdapterConfig = map[string]any{}
 		}
@@ -305,8 +314,10 @@ func (r *reader) projects() error {
 			return err
 		}
 		s := r.side.Projects[slug]
-		p := Project{Slug: slug, Name: cmp.Or(f.Name, slug), Path: name, Description: f.Description, Owner: f.Owner, Lead: s.Lead, TargetDate: s.TargetDate,
-			Color: s.Color, Icon: s.Icon, Status: cmp.Or(s.Status, "backlog"), Archived: s.Archived, WorkspacePolicy: s.WorkspacePolicy, Workspaces: []Workspace{}, Goals: list(s.Goals), Budgets: s.Budgets}
+		p := Project{Slug: slug, Name: cmp.Or(f.Name, slug), Path: name, Description: f.Description, Owner: f.Owner,
+			Lead: s.Lead, TargetDate: s.TargetDate,
+			Color: s.Color, Icon: s.Icon, Status: cmp.Or(s.Status, "backlog"), Archived: s.Archived,
+			WorkspacePolicy: s.WorkspacePolicy, Workspaces: []Workspace{}, Goals: list(s.Goals), Budgets: s.Budgets}
 		if p.Description == nil {
 			p.Description = maybe(body)
 		}
@@ -351,8 +362,10 @@ func (r *reader) tasks() error {
 		if err != nil {
 			return err
 		}
-		i := Issue{Slug: slug, Title: cmp.Or(f.Name, slug), Path: name, Project: f.Project, Assignee: f.Assignee, Description: maybe(body), Recurring: f.Recurring,
-			LabelIDs: []string{}, Labels: []string{}, Comments: []Comment{}, BlockedBy: []string{}, Documents: []Document{}, WorkProducts: []WorkProduct{}, Attachments: []Attachment{}}
+		i := Issue{Slug: slug, Title: cmp.Or(f.Name, slug), Path: name, Project: f.Project, Assignee: f.Assignee,
+			Description: maybe(body), Recurring: f.Recurring,
+			LabelIDs: []string{}, Labels: []string{}, Comments: []Comment{}, BlockedBy: []string{}, Documents: []Document{},
+			WorkProducts: []WorkProduct{}, Attachments: []Attachment{}}
 		if i.Project == nil && inProject {
 			i.Project = &parts[1]
 		}
@@ -394,11 +407,15 @@ func (i Issue) number() uint64 {
 
 func (r *reader) task(i *Issue, s sideTask) error {
 	i.Identifier, i.Status, i.Priority, i.Parent, i.Goal = s.Identifier, s.Status, s.Priority, s.Parent, s.Goal
-	i.CreatedAt, i.UpdatedAt, i.StartedAt, i.CompletedAt, i.CancelledAt = s.CreatedAt, s.UpdatedAt, s.StartedAt, s.CompletedAt, s.CancelledAt
-	i.Labels, i.BillingCode, i.WorkspaceKey, i.WorkspaceSettings = list(s.Labels), s.BillingCode, s.WorkspaceKey, s.WorkspaceSettings
-	i.AdapterOverrides, i.Monitor, i.ExecutionPolicy, i.Watchdog = s.AdapterOverrides, s.Monitor, s.ExecutionPolicy, s.Watchdog
+	i.CreatedAt, i.UpdatedAt, i.StartedAt, i.CompletedAt, i.CancelledAt = s.CreatedAt, s.UpdatedAt, s.StartedAt,
+		s.CompletedAt, s.CancelledAt
+	i.Labels, i.BillingCode, i.WorkspaceKey, i.WorkspaceSettings = list(s.Labels), s.BillingCode, s.WorkspaceKey,
+		s.WorkspaceSettings
+	i.AdapterOverrides, i.Monitor, i.ExecutionPolicy, i.Watchdog = s.AdapterOverrides, s.Monitor,
+		s.ExecutionPolicy, s.Watchdog
 	i.WorkMode, i.ReviewPolicy, i.WorkspacePref = s.WorkMode, s.ReviewPolicy, s.WorkspacePref
-	i.Comments, i.BlockedBy, i.WorkProducts, i.Attachments = list(s.Comments), list(s.BlockedBy), list(s.WorkProducts), list(s.Attachments)
+	i.Comments, i.BlockedBy, i.WorkProducts, i.Attachments = list(s.Comments), list(s.BlockedBy), list(s.WorkProducts),
+		list(s.Attachments)
 	for n := range i.WorkProducts {
 		w := &i.WorkProducts[n]
 		w.ReviewState, w.HealthStatus = cmp.Or(w.ReviewState, "none"), cmp.Or(w.HealthStatus, "unknown")
@@ -419,7 +436,8 @@ func (r *reader) task(i *Issue, s sideTask) error {
 		}
 		d := declared[name]
 		delete(declared, name)
-		i.Documents = append(i.Documents, Document{Key: cmp.Or(d.Key, strings.TrimSuffix(rest, path.Ext(rest))), Title: d.Title,
+		i.Documents = append(i.Documents, Document{Key: cmp.Or(d.Key, strings.TrimSuffix(rest, path.Ext(rest))),
+			Title:  d.Title,
 			Format: cmp.Or(d.Format, "markdown"), Path: name, Body: text, Remarks: d.Remarks})
 	}
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
@@ -430,7 +448,8 @@ func (r *reader) task(i *Issue, s sideTask) error {
 
 // checkTasks removes references to what is not in the package.
 func (r *reader) checkTasks() error {
-	agents, projects, tasks, goals, blobs := map[string]bool{}, map[string]bool{}, map[string]Issue{}, map[string]bool{}, map[string]bool{}
+	agents, projects, tasks, goals, blobs := map[string]bool{}, map[string]bool{}, map[string]Issue{}, map[string]bool{},
+		map[string]bool{}
 	ends := map[string]bool{} // issues whose chain of parents is known to end
 	for _, a := range r.m.Agents {
 		agents[a.Slug] = true
@@ -507,7 +526,8 @@ func (r *reader) skills() error {
 			return err
 		}
 		dir := path.Dir(name)
-		s := Skill{Key: strings.TrimPrefix(dir, "skills/"), Slug: path.Base(dir), Name: cmp.Or(f.Name, path.Base(dir)), Path: name, Description: f.Description,
+		s := Skill{Key: strings.TrimPrefix(dir, "skills/"), Slug: path.Base(dir), Name: cmp.Or(f.Name, path.Base(dir)),
+			Path: name, Description: f.Description,
 			SourceType: "catalog", Compatibility: "compatible", Inventory: []SkillFile{}}
 		for _, other := range r.below(dir + "/") {
 			rest := other[len(dir)+1:]

@@ -194,10 +194,12 @@ func (r *reader) sidecar() error {
 		return malformed("%s: %s", sidecarFile, plain(err))
 	}
 	if unfit(reflect.ValueOf(r.side)) {
-		return malformed("%s: a number is none (.nan, .inf), or a key within an object is no text: put it in quotes", sidecarFile)
+		return malformed("%s: a number is none (.nan, .inf), or a key within an object is no text: put it in quotes",
+			sidecarFile)
 	}
 	if r.side.Version > SchemaVersion {
-		r.warn("The package has schema version %d; version %d is understood, and what is newer is passed over.", r.side.Version, SchemaVersion)
+		r.warn("The package has schema version %d; version %d is understood, and what is newer is passed over.",
+			r.side.Version, SchemaVersion)
 	}
 	if s := r.side.Sidebar; s != nil {
 		s.Agents, s.Projects = list(s.Agents), list(s.Projects)

@@ -12,11 +12,13 @@ import (
 // same bytes. blobs are the contents of m.Blobs by their SHA-256 in hex.
 func Write(m Manifest, blobs map[string][]byte) Files {
 	files := Files{}
-	side := sidecar{Schema: sidecarSchema, Version: SchemaVersion, Labels: m.Labels, Blobs: m.Blobs, Assets: m.EmbeddedAssets, Sidebar: m.Sidebar, Structure: m.Structure}
+	side := sidecar{Schema: sidecarSchema, Version: SchemaVersion, Labels: m.Labels, Blobs: m.Blobs,
+		Assets: m.EmbeddedAssets, Sidebar: m.Sidebar, Structure: m.Structure}
 	slices.SortFunc(side.Blobs, func(a, b Blob) int { return cmp.Compare(a.SHA256, b.SHA256) })
 	if c := m.Company; c != nil {
 		files[companyFile] = page(frontCompany{c.Name, c.Description, companySchema, slugOf(c.Name)}, "")
-		side.Company = sidecarCompany{c.LogoPath, c.RequireHireApproval, c.FeedbackSharing, c.BrandColor, c.NoStrategyGate, c.AttachmentMaxBytes}
+		side.Company = sidecarCompany{c.LogoPath, c.RequireHireApproval, c.FeedbackSharing, c.BrandColor, c.NoStrategyGate,
+			c.AttachmentMaxBytes}
 		if c.LogoPath != nil && c.Logo != nil {
 			files[*c.LogoPath] = *c.Logo
 		}
@@ -25,20 +27,23 @@ func Write(m Manifest, blobs map[string][]byte) Files {
 		put(&side.Goals, g.Slug, g)
 	}
 	for _, a := range m.Agents {
-		files[a.Path] = page(frontAgent{Name: a.Name, Title: a.Title, ReportsTo: a.ReportsTo, Skills: a.Skills}, a.Instructions)
+		files[a.Path] = page(frontAgent{Name: a.Name, Title: a.Title, ReportsTo: a.ReportsTo, Skills: a.Skills},
+			a.Instructions)
 		for name, text := range a.OtherInstructions {
 			files[path.Join(path.Dir(a.Path), name)] = Text(text)
 		}
 		put(&side.Agents, a.Slug, sideAgent{
 			Role: a.Role, Icon: a.Icon, Capabilities: a.Capabilities, Adapter: sideAdapter{a.AdapterType, a.AdapterConfig},
-			Runtime: a.RuntimeConfig, Permissions: a.Permissions, PermissionGrants: a.PermissionGrants, BudgetCents: a.BudgetCents,
-			Metadata: a.Metadata, Inputs: m.inputsOf(func(e EnvInput) bool { return is(e.Agent, a.Slug) }),
+			Runtime: a.RuntimeConfig, Permissions: a.Permissions, PermissionGrants: a.PermissionGrants,
+			BudgetCents: a.BudgetCents,
+			Metadata:    a.Metadata, Inputs: m.inputsOf(func(e EnvInput) bool { return is(e.Agent, a.Slug) }),
 			Budgets: a.Budgets, Memories: a.Memories, ContextMode: a.ContextMode, Terminated: a.Terminated,
 		})
 	}
 	for _, p := range m.Projects {
 		files[p.Path] = page(frontProject{p.Name, p.Description, p.Owner}, text(p.Description))
-		s := sideProject{Lead: p.Lead, TargetDate: p.TargetDate, Color: p.Color, Icon: p.Icon, Status: p.Status, Archived: p.Archived, WorkspacePolicy: p.WorkspacePolicy,
+		s := sideProject{Lead: p.Lead, TargetDate: p.TargetDate, Color: p.Color, Icon: p.Icon, Status: p.Status,
+			Archived: p.Archived, WorkspacePolicy: p.WorkspacePolicy,
 			Goals: p.Goals, Budgets: p.Budgets, Inputs: m.inputsOf(func(e EnvInput) bool { return is(e.Project, p.Slug) })}
 		for _, w := range p.Workspaces {
 			put(&s.Workspaces, w.Key, w)
@@ -48,7 +53,8 @@ func Write(m Manifest, blobs map[string][]byte) Files {
 	for _, i := range m.Issues {
 		files[i.Path] = page(frontTask{i.Title, i.Project, i.Assignee, i.Recurring}, text(i.Description))
 		if i.Recurring {
-			s := sideRoutine{Status: i.Status, Priority: i.Priority, Goal: i.Goal, Labels: i.Labels, BillingCode: i.BillingCode, Folder: i.Folder,
+			s := sideRoutine{Status: i.Status, Priority: i.Priority, Goal: i.Goal, Labels: i.Labels, BillingCode: i.BillingCode,
+				Folder: i.Folder,
 				Inputs: m.inputsOf(func(e EnvInput) bool { return is(e.Routine, i.Slug) })}
 			if i.Routine != nil {
 				s.Routine = i.Routine.stored()
@@ -61,11 +67,14 @@ func Write(m Manifest, blobs map[string][]byte) Files {
 		}
 		put(&side.Tasks, i.Slug, sideTask{
 			Identifier: i.Identifier, Status: i.Status, Priority: i.Priority, Parent: i.Parent, Goal: i.Goal,
-			CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, StartedAt: i.StartedAt, CompletedAt: i.CompletedAt, CancelledAt: i.CancelledAt,
-			Labels: i.Labels, BillingCode: i.BillingCode, WorkspaceKey: i.WorkspaceKey, WorkspaceSettings: i.WorkspaceSettings,
-			AdapterOverrides: i.AdapterOverrides, Comments: i.Comments, BlockedBy: i.BlockedBy, Documents: i.Documents,
+			CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, StartedAt: i.StartedAt, CompletedAt: i.CompletedAt,
+			CancelledAt: i.CancelledAt,
+			Labels:      i.Labels, BillingCode: i.BillingCode, WorkspaceKey: i.WorkspaceKey,
+			WorkspaceSettings: i.WorkspaceSettings,
+			AdapterOverrides:  i.AdapterOverrides, Comments: i.Comments, BlockedBy: i.BlockedBy, Documents: i.Documents,
 			WorkProducts: i.WorkProducts, Attachments: i.Attachments, Monitor: i.Monitor,
-			ExecutionPolicy: i.ExecutionPolicy, Watchdog: i.Watchdog, WorkMode: i.WorkMode, ReviewPolicy: i.ReviewPolicy, WorkspacePref: i.WorkspacePref,
+			ExecutionPolicy: i.ExecutionPolicy, Watchdog: i.Watchdog, WorkMode: i.WorkMode, ReviewPolicy: i.ReviewPolicy,
+			WorkspacePref: i.WorkspacePref,
 		})
 	}
 	for _, s := range m.Skills {

@@ -150,7 +150,8 @@ func number(s string) string {
 
 func plainKey(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || (c < '0' || c > '9') && c != '-' && c != '_') {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || (c < '0' || c > '9') &&
+			c != '-' && c != '_') {
 			return false
 		}
 	}

@@ -61,7 +61,10 @@ const AuthPath = "auth"
 // Sealed seals the token and the credentials.
 func (p Set) Sealed(seal conceal.SealFunc) (any, error) {
 	var err error
-	p.Auth, err = conceal.SealConfig(p.Auth, AuthPath, func(path, plain string) (string, error) { return seal(p.ID, path, plain) })
+	p.Auth, err = conceal.SealConfig(p.Auth, AuthPath, func(path, plain string) (string,
+		error) {
+		return seal(p.ID, path, plain)
+	})
 	return p, err
 }
 
@@ -86,16 +89,20 @@ const (
 
 // hooks are the rows by ID, hooksOfIssue their index.
 var (
-	hooks        = ledger.NewTable[string, Hook]("push-hook").Beside(ledger.Indexed(hooksOfIssue, func(h *Hook) string { return h.Issue }))
+	hooks = ledger.NewTable[string, Hook]("push-hook").
+		Beside(ledger.Indexed(hooksOfIssue, func(h *Hook) string { return h.Issue }))
 	hooksOfIssue = ledger.NewIndex[string, string]("push-issue")
 )
 
 // Rules are the rules of this room.
 var Rules = company.Rules{
 	Kinds: []company.Kind{
-		{Name: KindSet, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.SetUp, Do: ledger.Typed(set)},
-		{Name: KindDelete, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.SetUp, Do: ledger.Typed(remove)},
-		{Name: KindTold, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(told)},
+		{Name: KindSet, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.SetUp,
+			Do: ledger.Typed(set)},
+		{Name: KindDelete, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.SetUp,
+			Do: ledger.Typed(remove)},
+		{Name: KindTold, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes,
+			Do: ledger.Typed(told)},
 	},
 	IssueDeleted: func(c *ledger.Context, i entity.Issue) {
 		for _, h := range OfIssue(c.Tx, i) {
@@ -113,7 +120,8 @@ var Rules = company.Rules{
 		}
 		return out
 	},
-	Reseal: map[string]func(c *ledger.Context, p conceal.Reseal) error{"push_hook": func(c *ledger.Context, p conceal.Reseal) error {
+	Reseal: map[string]func(c *ledger.Context, p conceal.Reseal) error{"push_hook": func(c *ledger.Context,
+		p conceal.Reseal) error {
 		h, ok := hooks.Get(c.Tx, c.Cmd.Company, p.ID)
 		if !ok {
 			return errNone()
@@ -202,17 +210,20 @@ func set(c *ledger.Context, p Set) (any, error) {
 	case replaces: // what is sealed is sealed for the new ID
 		drop(c.Tx, was)
 	case len(OfIssue(c.Tx, i)) >= MaxPerIssue:
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "The task has %d push notification configs, the most there may be; delete one", MaxPerIssue)
+		return nil, ledger.Refuse(ledger.Unprocessable, nil,
+			"The task has %d push notification configs, the most there may be; delete one", MaxPerIssue)
 	}
 	if err := core.HasRoom(hooks.All(c.Tx, of), MaxPerCompany, "push notification configs"); err != nil {
 		return nil, err
 	}
-	h := Hook{ID: p.ID, Company: of, Issue: i.ID, Name: p.Name, URL: p.URL, Scheme: p.Scheme, Auth: auth, CreatedAt: now, UpdatedAt: now}
+	h := Hook{ID: p.ID, Company: of, Issue: i.ID, Name: p.Name, URL: p.URL, Scheme: p.Scheme, Auth: auth, CreatedAt: now,
+		UpdatedAt: now}
 	if h.Name == "" {
 		h.Name = h.ID
 	}
 	hooks.Put(c.Tx, of, h.ID, h)
-	c.Record(ledger.Change{Action: "issue.push_set", EntityType: "issue", EntityID: i.ID, Details: core.Object{}.Str("identifier", i.Identifier).Str("hook", h.Name).Close()})
+	c.Record(ledger.Change{Action: "issue.push_set", EntityType: "issue", EntityID: i.ID,
+		Details: core.Object{}.Str("identifier", i.Identifier).Str("hook", h.Name).Close()})
 	return h.ID, nil
 }
 
@@ -222,7 +233,8 @@ func remove(c *ledger.Context, p Delete) (any, error) {
 		return nil, errNone()
 	}
 	drop(c.Tx, h)
-	c.Record(ledger.Change{Action: "issue.push_removed", EntityType: "issue", EntityID: h.Issue, Details: core.Object{}.Str("hook", h.Name).Close()})
+	c.Record(ledger.Change{Action: "issue.push_removed", EntityType: "issue", EntityID: h.Issue,
+		Details: core.Object{}.Str("hook", h.Name).Close()})
 	return nil, nil
 }
 
@@ -242,6 +254,7 @@ func told(c *ledger.Context, p Tell) (any, error) {
 	} else {
 		hooks.Put(c.Tx, h.Company, h.ID, h)
 	}
-	c.Record(ledger.Change{Action: action, EntityType: "issue", EntityID: h.Issue, Details: core.Object{}.Str("hook", h.Name).Close()})
+	c.Record(ledger.Change{Action: action, EntityType: "issue", EntityID: h.Issue, Details: core.Object{}.Str("hook",
+		h.Name).Close()})
 	return nil, nil
 }

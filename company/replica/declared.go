@@ -108,7 +108,8 @@ func Named(tx *ledger.Tx, name string) (Declared, bool) {
 func SessionsAtWork(tx *ledger.Tx) (out []entity.NodeLost) {
 	for _, d := range declared.All(tx) {
 		for _, r := range d.Replicas {
-			if r.Session != 0 && SessionOpen(tx, r) && !slices.ContainsFunc(out, func(l entity.NodeLost) bool { return l.Session == r.Session }) {
+			if r.Session != 0 && SessionOpen(tx, r) && !slices.ContainsFunc(out,
+				func(l entity.NodeLost) bool { return l.Session == r.Session }) {
 				out = append(out, entity.NodeLost{Node: r.Node, Session: r.Session})
 			}
 		}
@@ -184,11 +185,16 @@ const (
 // Rules are those of this room.
 var Rules = company.Rules{
 	Kinds: []company.Kind{
-		{Name: KindSpawn, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork, Weight: company.Weights.Spawning, Do: ledger.Typed(order)},
-		{Name: KindElevate, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork, Weight: company.Weights.Empowering, Do: ledger.Typed(order)},
-		{Name: KindKill, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork, Weight: company.Weights.Steering, Do: ledger.Typed(order)},
-		{Name: KindDeclare, From: company.FromBoard, Traits: company.AdminsOnly, Weight: company.Weights.MeshSettings, Do: ledger.Typed(declare)},
-		{Name: KindRemove, From: company.FromBoard, Traits: company.AdminsOnly, Weight: company.Weights.MeshSettings, Do: ledger.Typed(remove)},
+		{Name: KindSpawn, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
+			Weight: company.Weights.Spawning, Do: ledger.Typed(order)},
+		{Name: KindElevate, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
+			Weight: company.Weights.Empowering, Do: ledger.Typed(order)},
+		{Name: KindKill, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
+			Weight: company.Weights.Steering, Do: ledger.Typed(order)},
+		{Name: KindDeclare, From: company.FromBoard, Traits: company.AdminsOnly, Weight: company.Weights.MeshSettings,
+			Do: ledger.Typed(declare)},
+		{Name: KindRemove, From: company.FromBoard, Traits: company.AdminsOnly, Weight: company.Weights.MeshSettings,
+			Do: ledger.Typed(remove)},
 		{Name: KindPlace, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(placeReplica)},
 		{Name: KindReport, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(report)},
 	},
@@ -209,7 +215,8 @@ func (p Declare) check(tx *ledger.Tx) error {
 		return bad("spec: JSON of at most %d bytes", maxSpec)
 	case p.Replicas < 1 || p.Replicas > MaxReplicas:
 		return bad("replicas: 1 to %d, not %d; remove the declaration to run none", MaxReplicas, p.Replicas)
-	case len(p.Labels) > maxLabels || slices.ContainsFunc(p.Labels, func(l string) bool { return l == "" || len(l) > maxLabel }):
+	case len(p.Labels) > maxLabels || slices.ContainsFunc(p.Labels,
+		func(l string) bool { return l == "" || len(l) > maxLabel }):
 		return bad("labels: at most %d, each of 1 to %d bytes", maxLabels, maxLabel)
 	}
 	if p.Node != "" {
@@ -227,7 +234,8 @@ func (p Declare) check(tx *ledger.Tx) error {
 type starter struct{}
 
 func (starter) declaration(p company.NewProcess) Declare {
-	return Declare{ID: core.DerivedID("process", p.Name), Name: p.Name, Spec: p.Spec, Replicas: p.Replicas, Labels: p.Labels, Node: p.Node, Module: p.Module, Size: p.Size, Nodes: p.Nodes}
+	return Declare{ID: core.DerivedID("process", p.Name), Name: p.Name, Spec: p.Spec, Replicas: p.Replicas,
+		Labels: p.Labels, Node: p.Node, Module: p.Module, Size: p.Size, Nodes: p.Nodes}
 }
 
 // CheckProcess refuses what declare would; a node that is no member is found when it starts.
@@ -269,7 +277,8 @@ func declareAnew(c *ledger.Context, p Declare, anew bool) (any, error) {
 			n++
 		}
 		if n >= MaxDeclared {
-			return nil, ledger.Refuse(ledger.Conflict, nil, "the mesh has %d declared processes, as many as it may have: remove one", MaxDeclared)
+			return nil, ledger.Refuse(ledger.Conflict, nil,
+				"the mesh has %d declared processes, as many as it may have: remove one", MaxDeclared)
 		}
 		if _, taken := declared.Get(c.Tx, p.ID); taken {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "a declaration of this ID exists")
@@ -314,7 +323,8 @@ func remove(c *ledger.Context, p Remove) (any, error) {
 		company.UnrefBlob(c.Tx, "", d.Module)
 	}
 	declared.Delete(c.Tx, d.ID)
-	c.Record(ledger.Change{Action: "process.removed", EntityType: "process", EntityID: d.ID, Details: core.Object{}.Str("name", d.Name).Close()})
+	c.Record(ledger.Change{Action: "process.removed", EntityType: "process", EntityID: d.ID,
+		Details: core.Object{}.Str("name", d.Name).Close()})
 	return nil, nil
 }
 
@@ -365,13 +375,15 @@ func report(c *ledger.Context, p Report) (any, error) {
 	case !slices.Contains(states, p.State) || p.Restarts < 0:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed report of a process")
 	}
-	r.State, r.PID, r.Restarts, r.Exit, r.Error, r.At = p.State, p.PID, p.Restarts, p.Exit, core.NullText(core.Snippet(p.Error, maxWhy)), core.TimeOf(c.Now)
+	r.State, r.PID, r.Restarts, r.Exit, r.Error, r.At = p.State, p.PID, p.Restarts, p.Exit,
+		core.NullText(core.Snippet(p.Error, maxWhy)), core.TimeOf(c.Now)
 	if p.State == Waiting {
 		r.Node, r.Session, r.PID, r.Moved = "", 0, 0, r.Moved+1
 	}
 	declared.Put(c.Tx, d.ID, d)
 	c.Record(ledger.Change{Action: "process." + p.State, EntityType: "process", EntityID: d.ID,
-		Details: core.Object{}.Str("name", d.Name).Int("replica", p.Replica).Str("nodeId", c.Cmd.Actor.ID).Uint("pid", p.PID).Int("restarts", p.Restarts).Null("error", string(r.Error)).Close()})
+		Details: core.Object{}.Str("name", d.Name).Int("replica", p.Replica).Str("nodeId", c.Cmd.Actor.ID).Uint("pid", p.PID).
+			Int("restarts", p.Restarts).Null("error", string(r.Error)).Close()})
 	return nil, nil
 }
 

@@ -26,7 +26,8 @@ func TestAReplicaFollowsItsSession(t *testing.T) {
 	d := companytest.NewDesk(t)
 	id := d.ID()
 	spec := func(s string) json.RawMessage { return json.RawMessage(`{"command":["` + s + `"]}`) }
-	d.Must(t, companytest.Board, "process.declare", replica.Declare{ID: id, Name: "web", Spec: spec("a"), Replicas: 2}, nil)
+	d.Must(t, companytest.Board, "process.declare", replica.Declare{ID: id, Name: "web", Spec: spec("a"),
+		Replicas: 2}, nil)
 	one := d.Open("n")
 	place := replica.Place{ID: id, Node: "n", Session: one}
 	if err := d.ByLeader("process.place", place); err != nil {
@@ -55,8 +56,10 @@ func TestAReplicaFollowsItsSession(t *testing.T) {
 		refused(what, d.ByLeader("process.report", r))
 	}
 	// A change of the specification counts as a new generation, on the same nodes.
-	d.Must(t, companytest.Board, "process.declare", replica.Declare{ID: d.ID(), Name: "web", Spec: spec("b"), Replicas: 1}, nil)
-	if got := declared(t, d); got.ID != id || got.Generation != 2 || len(got.Replicas) != 1 || got.Replicas[0].State != replica.Placed || got.Replicas[0].Session != one {
+	d.Must(t, companytest.Board, "process.declare", replica.Declare{ID: d.ID(), Name: "web", Spec: spec("b"),
+		Replicas: 1}, nil)
+	if got := declared(t, d); got.ID != id || got.Generation != 2 || len(got.Replicas) != 1 ||
+		got.Replicas[0].State != replica.Placed || got.Replicas[0].Session != one {
 		t.Errorf("changed to %+v", got)
 	}
 	refused("a report of the old generation", d.ByLeader("process.report", report))
@@ -87,7 +90,8 @@ func TestAReplicaFollowsItsSession(t *testing.T) {
 	place.Session = d.Open("n")
 	refused("placing one that has failed", d.ByLeader("process.place", place))
 	d.Must(t, companytest.Board, "process.remove", replica.Remove{ID: id}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "process.remove", replica.Remove{ID: id}, nil), ledger.NotFound, "No process is declared by this name")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "process.remove", replica.Remove{ID: id}, nil), ledger.NotFound,
+		"No process is declared by this name")
 }
 
 func TestDeclarationsAreBounded(t *testing.T) {
@@ -115,9 +119,11 @@ func TestDeclarationsAreBounded(t *testing.T) {
 		d.Must(t, companytest.Board, "process.declare", p, nil)
 		names = append(names, p.Name)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "process.declare", good, nil), ledger.Conflict, "the mesh has 256 declared processes, as many as it may have: remove one")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "process.declare", good, nil), ledger.Conflict,
+		"the mesh has 256 declared processes, as many as it may have: remove one")
 	all := replica.All(d.Tx)
-	if !slices.IsSortedFunc(all, func(a, b replica.Declared) int { return strings.Compare(a.Name, b.Name) }) || len(all) != len(names) {
+	if !slices.IsSortedFunc(all, func(a, b replica.Declared) int { return strings.Compare(a.Name, b.Name) }) ||
+		len(all) != len(names) {
 		t.Error("they are not listed by name")
 	}
 }

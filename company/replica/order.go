@@ -29,6 +29,7 @@ func order(c *ledger.Context, p Order) (any, error) {
 	}
 	_, verb, _ := strings.Cut(c.Cmd.Kind, ".")
 	c.Record(ledger.Change{Action: "process." + verb + "_ordered", EntityType: "node", EntityID: p.Node,
-		Details: core.Object{}.Uint("pid", p.PID).Null("name", p.Name).Null("backend", p.Backend).Null("signal", p.Signal).Null("reason", p.Why).Close()})
+		Details: core.Object{}.Uint("pid", p.PID).Null("name", p.Name).Null("backend", p.Backend).Null("signal", p.Signal).
+			Null("reason", p.Why).Close()})
 	return nil, nil
 }

@@ -7,7 +7,8 @@ import (
 
 // causes is what routines know of the causal graph: the issues that they made.
 var causes = cause.Part{
-	Nodes: map[cause.Type]cause.Look{cause.Routine: func(tx *ledger.Tx, company ledger.CompanyID, id string) (cause.Point, bool) {
+	Nodes: map[cause.Type]cause.Look{cause.Routine: func(tx *ledger.Tx, company ledger.CompanyID,
+		id string) (cause.Point, bool) {
 		r, ok := Routines.Get(tx, company, id)
 		return cause.Point{Status: string(r.Status), At: r.CreatedAt}.Named(r.Title), ok
 	}},
@@ -18,7 +19,8 @@ var causes = cause.Part{
 			return
 		}
 		for _, run := range RoutineRunsOf(b.Tx, r, keptRoutineRuns) {
-			if !b.Read() || !b.Add(cause.Edge{Kind: cause.TriggeredBy, Why: "made by a routine", At: run.CreatedAt}, cause.Ref{Type: cause.Issue, ID: string(run.Issue)}) {
+			if !b.Read() || !b.Add(cause.Edge{Kind: cause.TriggeredBy, Why: "made by a routine", At: run.CreatedAt},
+				cause.Ref{Type: cause.Issue, ID: string(run.Issue)}) {
 				return
 			}
 		}

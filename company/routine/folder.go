@@ -76,7 +76,8 @@ const (
 )
 
 var folderKinds = []company.Kind{
-	{Name: KindFolderSave, From: company.FromBoard, Traits: company.Importable, Weight: company.Weights.Marks, Do: ledger.Typed(saveFolder)},
+	{Name: KindFolderSave, From: company.FromBoard, Traits: company.Importable, Weight: company.Weights.Marks,
+		Do: ledger.Typed(saveFolder)},
 	{Name: KindFolderDelete, From: company.FromBoard, Weight: company.Weights.Erase, Do: ledger.Typed(deleteFolder)},
 	{Name: KindFolderFile, From: company.FromBoard, Weight: company.Weights.Marks, Do: ledger.Typed(fileItem)},
 }
@@ -123,7 +124,8 @@ func saveFolder(c *ledger.Context, p SaveFolder) (any, error) {
 		if err := core.HasRoom(Folders.All(c.Tx, company), MaxFolders, "folders"); err != nil {
 			return nil, err
 		}
-		f, action = Folder{ID: p.ID, Company: company, Kind: p.Kind, SystemKey: core.NullText(p.SystemKey), CreatedAt: now}, "folder.created"
+		f, action = Folder{ID: p.ID, Company: company, Kind: p.Kind, SystemKey: core.NullText(p.SystemKey), CreatedAt: now},
+			"folder.created"
 		f.Position = int64(len(FoldersOf(c.Tx, company, p.Kind)))
 	} else if !ok {
 		return nil, errNoFolder()
@@ -141,7 +143,8 @@ func saveFolder(c *ledger.Context, p SaveFolder) (any, error) {
 		return nil, err
 	}
 	Folders.Put(c.Tx, company, f.ID, f)
-	c.Record(ledger.Change{Action: action, EntityType: "folder", EntityID: f.ID, Details: core.Object{}.Str("name", f.Name).Str("kind", f.Kind).Close()})
+	c.Record(ledger.Change{Action: action, EntityType: "folder", EntityID: f.ID, Details: core.Object{}.Str("name",
+		f.Name).Str("kind", f.Kind).Close()})
 	return f, nil
 }
 
@@ -149,14 +152,17 @@ func (f Folder) check(tx *ledger.Tx) error {
 	switch {
 	case !slices.Contains(FolderKinds, f.Kind):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown kind of folder")
-	case f.Name == "" || len(f.Name) > entity.MaxName || len(f.Color) > entity.MaxName || len(f.Slug) > entity.MaxName || f.Position < 0:
-		return ledger.Refuse(ledger.Invalid, nil, "name: required; name, color and slug have at most %d bytes, position is 0 or more", entity.MaxName)
+	case f.Name == "" || len(f.Name) > entity.MaxName || len(f.Color) > entity.MaxName || len(f.Slug) > entity.MaxName ||
+		f.Position < 0:
+		return ledger.Refuse(ledger.Invalid, nil,
+			"name: required; name, color and slug have at most %d bytes, position is 0 or more", entity.MaxName)
 	case !folderSlug.MatchString(f.Slug):
 		return ledger.Refuse(ledger.Invalid, nil, "A folder's slug has small letters, digits and single dashes")
 	}
 	for _, other := range FoldersOf(tx, f.Company, f.Kind) {
 		if other.ID != f.ID && other.Parent == f.Parent && other.Slug == f.Slug {
-			return ledger.Refuse(ledger.Conflict, core.Object{}.Str("folderId", other.ID).Close(), "There is a folder %q in this place", f.Slug)
+			return ledger.Refuse(ledger.Conflict, core.Object{}.Str("folderId", other.ID).Close(),
+				"There is a folder %q in this place", f.Slug)
 		}
 	}
 	depth := 1
@@ -199,7 +205,8 @@ func deleteFolder(c *ledger.Context, p DeleteFolder) (any, error) {
 		Folders.Put(c.Tx, company, child.ID, child)
 	}
 	Folders.Delete(c.Tx, company, f.ID)
-	c.Record(ledger.Change{Action: "folder.deleted", EntityType: "folder", EntityID: f.ID, Details: core.Object{}.Str("name", f.Name).Str("kind", f.Kind).Close()})
+	c.Record(ledger.Change{Action: "folder.deleted", EntityType: "folder", EntityID: f.ID,
+		Details: core.Object{}.Str("name", f.Name).Str("kind", f.Kind).Close()})
 	return f, nil
 }
 
@@ -214,7 +221,8 @@ func fileItem(c *ledger.Context, p FileItem) (any, error) {
 	}
 	r.Folder, r.UpdatedAt = core.NullText(p.Folder), core.TimeOf(c.Now)
 	Routines.Put(c.Tx, company, r.ID, r)
-	c.Record(ledger.Change{Action: "folder.item_moved", EntityType: "routine", EntityID: r.ID, Details: core.Object{}.Null("folderId", p.Folder).Close()})
+	c.Record(ledger.Change{Action: "folder.item_moved", EntityType: "routine", EntityID: r.ID,
+		Details: core.Object{}.Null("folderId", p.Folder).Close()})
 	return FiledItem{p.Kind, p.Item, core.NullText(p.Folder)}, nil
 }
 

@@ -152,8 +152,9 @@ type RoutineRevision struct {
 //	(mesh) routine-due/<time>/<trigger>   company; schedules that will fire
 //	(mesh) routine-public/<publicId>      company/trigger
 var (
-	Routines         = core.Owned(ledger.NewTable[string, Routine]("routine"))
-	RoutineTriggers  = core.Owned(ledger.NewTable[string, RoutineTrigger]("routine-trigger").Beside(ledger.Indexed(triggersOf, func(t *RoutineTrigger) string { return t.Routine })))
+	Routines        = core.Owned(ledger.NewTable[string, Routine]("routine"))
+	RoutineTriggers = core.Owned(ledger.NewTable[string, RoutineTrigger]("routine-trigger").
+			Beside(ledger.Indexed(triggersOf, func(t *RoutineTrigger) string { return t.Routine })))
 	triggersOf       = ledger.NewIndex[string, string]("routine-trigger-of")
 	RoutineRuns      = ledger.NewTable[string, RoutineRun]("routine-run")
 	routineIssues    = ledger.NewIndex[string, string]("routine-issue")
@@ -221,17 +222,25 @@ const (
 )
 
 var routineKinds = []company.Kind{
-	{Name: KindRoutineCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.SetUp, Do: ledger.Typed(createRoutine)},
-	{Name: KindRoutineUpdate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp, Do: ledger.Typed(updateRoutine)},
-	{Name: KindRoutineRestore, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp, Do: ledger.Typed(restoreRoutine)},
+	{Name: KindRoutineCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable,
+		Weight: company.Weights.SetUp, Do: ledger.Typed(createRoutine)},
+	{Name: KindRoutineUpdate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(updateRoutine)},
+	{Name: KindRoutineRestore, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(restoreRoutine)},
 	{Name: KindRoutineDelete, From: company.FromBoard, Weight: company.Weights.Erase, Do: ledger.Typed(deleteRoutine)},
-	{Name: KindRoutineRun, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Task, Do: ledger.Typed(runRoutine)},
+	{Name: KindRoutineRun, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Task,
+		Do: ledger.Typed(runRoutine)},
 	{Name: KindRoutineFire, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(fireRoutine)},
 	{Name: KindRoutineTick, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(tickRoutine)},
-	{Name: KindRoutineTriggerCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.SetUp, Do: ledger.Typed(createTrigger)},
-	{Name: KindRoutineTriggerUpdate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp, Do: ledger.Typed(updateTrigger)},
-	{Name: KindRoutineTriggerRotate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp, Do: ledger.Typed(rotateTrigger)},
-	{Name: KindRoutineTriggerDelete, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp, Do: ledger.Typed(deleteTrigger)},
+	{Name: KindRoutineTriggerCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable,
+		Weight: company.Weights.SetUp, Do: ledger.Typed(createTrigger)},
+	{Name: KindRoutineTriggerUpdate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(updateTrigger)},
+	{Name: KindRoutineTriggerRotate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(rotateTrigger)},
+	{Name: KindRoutineTriggerDelete, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(deleteTrigger)},
 }
 
 // RoutineByID finds a routine of any company.
@@ -286,7 +295,8 @@ func mayRoutine(c *ledger.Context, assignee string) error {
 	if !core.IsAgent(c) {
 		return nil
 	}
-	if drafting, own := company.DraftingCEO(c, entity.Issue{}); drafting && own { // an issue of a routine starts without anybody's decision
+	if drafting, own := company.DraftingCEO(c, entity.Issue{}); drafting &&
+		own { // an issue of a routine starts without anybody's decision
 		return company.RefuseDraft(entity.Issue{}, entity.IssueTodo)
 	}
 	if assignee != c.Cmd.Actor.ID && (assignee == "" || !entity.Manages(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID, assignee)) {
@@ -332,9 +342,13 @@ func (r Routine) with(s SaveRoutine) (Routine, error) {
 func (r Routine) check(tx *ledger.Tx, old Routine) error {
 	one := func(list []string, v string) bool { return slices.Contains(list, v) }
 	switch {
-	case r.Title == "" || len(r.Title) > entity.MaxTitle || len(r.Description) > entity.MaxText || len(r.BillingCode) > entity.MaxName:
-		return ledger.Refuse(ledger.Invalid, nil, "title: required, at most %d bytes; description has at most %d, billingCode %d", entity.MaxTitle, entity.MaxText, entity.MaxName)
-	case !slices.Contains(routineStatuses, r.Status) || r.Priority.Rank() == len(entity.Priorities) || !one(RoutineConcurrency, r.Concurrency) ||
+	case r.Title == "" || len(r.Title) > entity.MaxTitle || len(r.Description) > entity.MaxText ||
+		len(r.BillingCode) > entity.MaxName:
+		return ledger.Refuse(ledger.Invalid, nil,
+			"title: required, at most %d bytes; description has at most %d, billingCode %d", entity.MaxTitle, entity.MaxText,
+			entity.MaxName)
+	case !slices.Contains(routineStatuses, r.Status) || r.Priority.Rank() == len(entity.Priorities) ||
+		!one(RoutineConcurrency, r.Concurrency) ||
 		!one(routineCatchUps, r.CatchUp) || !one(routineGates, r.Gate) || !one(routineGateScopes, r.GateScope):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown status or policy of a routine")
 	case r.Status == RoutineActive && r.Assignee == "":
@@ -342,8 +356,10 @@ func (r Routine) check(tx *ledger.Tx, old Routine) error {
 	case r.Folder != "" && r.Folder != old.Folder && !folderIs(tx, r.Company, string(r.Folder), FolderRoutines):
 		return ledger.Refuse(ledger.NotFound, nil, "Folder not found")
 	}
-	i := entity.Issue{Company: r.Company, Assignee: string(r.Assignee), Project: string(r.Project), Goal: string(r.Goal), Labels: r.Labels}
-	was := entity.Issue{Company: r.Company, Assignee: string(old.Assignee), Project: string(old.Project), Goal: string(old.Goal), Labels: old.Labels}
+	i := entity.Issue{Company: r.Company, Assignee: string(r.Assignee), Project: string(r.Project), Goal: string(r.Goal),
+		Labels: r.Labels}
+	was := entity.Issue{Company: r.Company, Assignee: string(old.Assignee), Project: string(old.Project),
+		Goal: string(old.Goal), Labels: old.Labels}
 	if err := company.CheckReferences(tx, was, i); err != nil {
 		return err
 	}
@@ -388,7 +404,8 @@ func (r Routine) bindEnv(c *ledger.Context, old json.RawMessage) (json.RawMessag
 func (r Routine) mayRunAlone() error {
 	for _, v := range r.Variables {
 		if v.Required && len(v.Default) == 0 {
-			return ledger.Refuse(ledger.Unprocessable, nil, "A scheduled routine needs a default for the required variable %q", v.Name)
+			return ledger.Refuse(ledger.Unprocessable, nil,
+				"A scheduled routine needs a default for the required variable %q", v.Name)
 		}
 	}
 	return nil
@@ -410,7 +427,8 @@ func createRoutine(c *ledger.Context, s SaveRoutine) (any, error) {
 	if err := core.CheckNewID(c.Tx, s.ID); err != nil {
 		return nil, err
 	}
-	r := Routine{ID: s.ID, Company: of, Priority: entity.PriorityMedium, Status: RoutineActive, Concurrency: RoutineCoalesce, CatchUp: CatchUpSkip,
+	r := Routine{ID: s.ID, Company: of, Priority: entity.PriorityMedium, Status: RoutineActive,
+		Concurrency: RoutineCoalesce, CatchUp: CatchUpSkip,
 		Gate: "always", GateScope: "company", OriginKind: "manual", CreatedAt: now}
 	r.CreatedAgent, r.CreatedUser = author(c)
 	r.ResponsibleUser = r.CreatedUser
@@ -454,7 +472,8 @@ func storeRoutine(c *ledger.Context, old, r Routine, summary string, from core.N
 		r.TextAt = r.UpdatedAt
 	}
 	Routines.Put(c.Tx, r.Company, r.ID, r)
-	v := RoutineRevision{ID: r.Revision, Number: r.RevisionNumber, Routine: r, Triggers: TriggersOf(c.Tx, r), Summary: core.NullText(summary), RestoredFrom: from,
+	v := RoutineRevision{ID: r.Revision, Number: r.RevisionNumber, Routine: r, Triggers: TriggersOf(c.Tx, r),
+		Summary: core.NullText(summary), RestoredFrom: from,
 		Agent: r.UpdatedAgent, User: r.UpdatedUser, Run: core.NullText(c.Cmd.Run), CreatedAt: r.UpdatedAt}
 	for n := range v.Triggers { // a restore does not bring back secrets
 		v.Triggers[n].Sealed = nil
@@ -472,7 +491,8 @@ func updateRoutine(c *ledger.Context, s SaveRoutine) (any, error) {
 		return nil, err
 	}
 	if s.Base != "" && s.Base != old.Revision {
-		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("currentRevisionId", old.Revision).Uint("currentRevisionNumber", old.RevisionNumber).Close(),
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("currentRevisionId", old.Revision).
+			Uint("currentRevisionNumber", old.RevisionNumber).Close(),
 			"Routine was updated by someone else")
 	}
 	r, err := old.with(s)
@@ -528,8 +548,10 @@ func restoreRoutine(c *ledger.Context, p RestoreRoutine) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "The routine has this revision already")
 	}
 	r, kept := old, all[n].Routine
-	r.Project, r.Folder, r.Goal, r.Parent, r.Title, r.Description, r.Assignee = kept.Project, kept.Folder, kept.Goal, kept.Parent, kept.Title, kept.Description, kept.Assignee
-	r.Priority, r.Status, r.Concurrency, r.CatchUp, r.Gate, r.GateScope = kept.Priority, kept.Status, kept.Concurrency, kept.CatchUp, kept.Gate, kept.GateScope
+	r.Project, r.Folder, r.Goal, r.Parent, r.Title, r.Description, r.Assignee = kept.Project, kept.Folder, kept.Goal,
+		kept.Parent, kept.Title, kept.Description, kept.Assignee
+	r.Priority, r.Status, r.Concurrency, r.CatchUp, r.Gate, r.GateScope = kept.Priority, kept.Status, kept.Concurrency,
+		kept.CatchUp, kept.Gate, kept.GateScope
 	r.Variables, r.Env, r.Labels, r.BillingCode = kept.Variables, kept.Env, kept.Labels, kept.BillingCode
 	if err := mayRoutine(c, string(r.Assignee)); err != nil {
 		return nil, err
@@ -537,7 +559,8 @@ func restoreRoutine(c *ledger.Context, p RestoreRoutine) (any, error) {
 	for _, was := range all[n].Triggers {
 		if t, ok := RoutineTriggers.Get(c.Tx, r.Company, was.ID); ok {
 			before := t
-			t.Label, t.Enabled, t.Cron, t.Zone, t.Signing, t.ReplayWindow = was.Label, was.Enabled, was.Cron, was.Zone, was.Signing, was.ReplayWindow
+			t.Label, t.Enabled, t.Cron, t.Zone, t.Signing, t.ReplayWindow = was.Label, was.Enabled, was.Cron, was.Zone,
+				was.Signing, was.ReplayWindow
 			storeTrigger(c.Tx, before, t, r.Status)
 		}
 	}
@@ -578,7 +601,8 @@ func deleteRoutine(c *ledger.Context, p ChangeRoutine) (any, error) {
 	}
 	company.DescriptionGone(c, r.Described())
 	Routines.Delete(c.Tx, r.Company, r.ID)
-	c.Record(ledger.Change{Action: "routine.deleted", EntityType: "routine", EntityID: r.ID, Details: core.Object{}.Str("title", core.Snippet(r.Title, 200)).Close()})
+	c.Record(ledger.Change{Action: "routine.deleted", EntityType: "routine", EntityID: r.ID,
+		Details: core.Object{}.Str("title", core.Snippet(r.Title, 200)).Close()})
 	return r, nil
 }
 
@@ -632,12 +656,14 @@ var Rules = company.Rules{
 		}
 		for _, t := range RoutineTriggers.All(tx, company) {
 			if len(t.Sealed) > 0 {
-				out = append(out, conceal.SealedConfig{Type: "routine_trigger", ID: t.ID, Owner: t.ID, Values: []conceal.SealedValue{{Path: "", Sealed: base64.StdEncoding.EncodeToString(t.Sealed)}}})
+				out = append(out, conceal.SealedConfig{Type: "routine_trigger", ID: t.ID, Owner: t.ID,
+					Values: []conceal.SealedValue{{Path: "", Sealed: base64.StdEncoding.EncodeToString(t.Sealed)}}})
 			}
 		}
 		return out
 	},
-	Reseal: map[string]func(c *ledger.Context, p conceal.Reseal) error{"routine": resealRoutine, "routine_trigger": resealTrigger},
+	Reseal: map[string]func(c *ledger.Context, p conceal.Reseal) error{"routine": resealRoutine,
+		"routine_trigger": resealTrigger},
 	Envs: func(tx *ledger.Tx, company ledger.CompanyID) (out []company.EnvUse) {
 		for _, r := range Routines.All(tx, company) {
 			out = append(out, r.envUse())
@@ -669,7 +695,8 @@ func (origins) Description(tx *ledger.Tx, company ledger.CompanyID, id string) (
 	return r.Described(), ok
 }
 
-func (origins) DescriptionAt(tx *ledger.Tx, companyID ledger.CompanyID, id, revision string, number uint64) (version uint64, text string, ok bool) {
+func (origins) DescriptionAt(tx *ledger.Tx, companyID ledger.CompanyID, id, revision string,
+	number uint64) (version uint64, text string, ok bool) {
 	r, _ := Routines.Get(tx, companyID, id)
 	is := func(of Routine) bool {
 		return company.DocumentOfRoutine(r.ID, of.TextVersion) == revision && of.TextVersion == number
@@ -691,7 +718,8 @@ func (r Routine) Described() company.Description {
 }
 
 func (r Routine) envUse() company.EnvUse {
-	return company.EnvUse{Env: r.Env, Of: conceal.SecretTarget{Type: "routine", ID: r.ID, Label: r.Title, Href: "/routines/" + r.ID, Status: string(r.Status)}, At: r.UpdatedAt}
+	return company.EnvUse{Env: r.Env, Of: conceal.SecretTarget{Type: "routine", ID: r.ID, Label: r.Title,
+		Href: "/routines/" + r.ID, Status: string(r.Status)}, At: r.UpdatedAt}
 }
 
 func resealRoutine(c *ledger.Context, p conceal.Reseal) error {

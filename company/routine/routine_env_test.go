@@ -30,20 +30,26 @@ func TestVariablesOfARoutineAreSealed(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
 	stored := func(r routine.Routine) routine.Routine { r, _ = routine.RoutineByID(d.Tx, r.ID); return r }
-	save := sealedSave(t, routine.SaveRoutine{ID: d.ID(), Title: new("T"), Assignee: &ada, Env: json.RawMessage(`{"A":"canary-1","B":{"type":"plain","value":"canary-2"}}`)})
+	save := sealedSave(t, routine.SaveRoutine{ID: d.ID(), Title: new("T"), Assignee: &ada,
+		Env: json.RawMessage(`{"A":"canary-1","B":{"type":"plain","value":"canary-2"}}`)})
 	var r routine.Routine
 	d.Must(t, companytest.Board, "routine.create", save, &r)
 	first := stored(r)
-	if strings.Contains(string(ledger.Marshal(save))+string(first.Env), "canary") || strings.Count(string(first.Env), conceal.SealedKey) != 2 {
+	if strings.Contains(string(ledger.Marshal(save))+string(first.Env), "canary") || strings.Count(string(first.Env),
+		conceal.SealedKey) != 2 {
 		t.Errorf("stored as %s", first.Env)
 	}
-	if got, err := conceal.OpenConfig(first.Env, "env", companytest.TestOpen(t, r.ID)); err != nil || string(got) != `{"A":"canary-1","B":"canary-2"}` {
+	if got, err := conceal.OpenConfig(first.Env, "env", companytest.TestOpen(t, r.ID)); err != nil ||
+		string(got) != `{"A":"canary-1","B":"canary-2"}` {
 		t.Errorf("opened %s, %v", got, err)
 	}
 	// A redacted value that comes back keeps the stored one, and a restore brings back the value
 	// of the revision.
-	d.Must(t, companytest.Board, "routine.update", sealedSave(t, routine.SaveRoutine{ID: r.ID, Env: json.RawMessage(`{"A":{"type":"plain","value":"` + conceal.Redacted + `"},"B":"canary-3"}`)}), nil)
-	if got, err := conceal.OpenConfig(stored(r).Env, "env", companytest.TestOpen(t, r.ID)); err != nil || string(got) != `{"A":"canary-1","B":"canary-3"}` {
+	d.Must(t, companytest.Board, "routine.update",
+		sealedSave(t, routine.SaveRoutine{ID: r.ID, Env: json.RawMessage(`{"A":{"type":"plain","value":"` + conceal.Redacted +
+			`"},"B":"canary-3"}`)}), nil)
+	if got, err := conceal.OpenConfig(stored(r).Env, "env", companytest.TestOpen(t, r.ID)); err != nil ||
+		string(got) != `{"A":"canary-1","B":"canary-3"}` {
 		t.Errorf("after a change of one: %s, %v", got, err)
 	}
 	d.Must(t, companytest.Board, "routine.restore", routine.RestoreRoutine{ID: r.ID, Revision: first.Revision}, nil)
@@ -70,7 +76,8 @@ func TestVariablesOfARoutineAreSealed(t *testing.T) {
 			}
 		}
 	}
-	if _, err := (routine.SaveRoutine{ID: "r", Env: json.RawMessage(`{"A":{"$sealed":"x"}}`)}).Sealed(companytest.TestSeal); err == nil {
+	if _, err := (routine.SaveRoutine{ID: "r", Env: json.RawMessage(`{"A":{"$sealed":"x"}}`)}).
+		Sealed(companytest.TestSeal); err == nil {
 		t.Error("a client seals")
 	}
 }
@@ -84,14 +91,18 @@ func TestReferencesOfARoutine(t *testing.T) {
 		return json.RawMessage(`{"K":{"type":"secret_ref","secretId":"` + id + `"}}`)
 	}
 	r := d.Routine(t, ada, func(s *routine.SaveRoutine) { s.Env = ref(theSecret) })
-	if use := secret.SecretUsage(d.Tx, d.Company); len(use) != 1 || use[0].TargetType != "routine" || use[0].TargetID != r.ID || use[0].Secret != theSecret {
+	if use := secret.SecretUsage(d.Tx, d.Company); len(use) != 1 || use[0].TargetType != "routine" ||
+		use[0].TargetID != r.ID || use[0].Secret != theSecret {
 		t.Errorf("usage %+v", use)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "routine.update", routine.SaveRoutine{ID: r.ID, Env: ref(companytest.UID(77))}, nil), ledger.NotFound, "Secret not found")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "routine.update", routine.SaveRoutine{ID: r.ID, Env: json.RawMessage(`{"K":5}`)}, nil), ledger.Invalid,
+	companytest.WantRefusal(t, d.Do(companytest.Board, "routine.update",
+		routine.SaveRoutine{ID: r.ID, Env: ref(companytest.UID(77))}, nil), ledger.NotFound, "Secret not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "routine.update",
+		routine.SaveRoutine{ID: r.ID, Env: json.RawMessage(`{"K":5}`)}, nil), ledger.Invalid,
 		"env.K: a text, or a binding of type plain, secret_ref or user_secret_ref, is needed")
 	self := companytest.As{Agent: ada, Run: d.Run(ada)}
-	companytest.WantRefusal(t, d.Do(self, "routine.update", routine.SaveRoutine{ID: r.ID, Env: ref(second)}, nil), ledger.Forbidden, "env.K: only the board gives secrets to a routine")
+	companytest.WantRefusal(t, d.Do(self, "routine.update", routine.SaveRoutine{ID: r.ID, Env: ref(second)}, nil),
+		ledger.Forbidden, "env.K: only the board gives secrets to a routine")
 	d.Must(t, self, "routine.update", routine.SaveRoutine{ID: r.ID, Env: ref(theSecret)}, nil)
 }
 
@@ -109,12 +120,14 @@ func TestADraftingCEOHasNoRoutines(t *testing.T) {
 	d.Must(t, wes, "routine.create", save(wes.Agent), &his)
 	all := func() map[string]error {
 		return map[string]error{
-			"create":          d.Do(ceo, "routine.create", save(wes.Agent), nil),
-			"create a draft":  d.Do(ceo, "routine.create", routine.SaveRoutine{ID: d.ID(), Title: new("T")}, nil),
-			"update":          d.Do(ceo, "routine.update", routine.SaveRoutine{ID: r.ID, Title: new("U")}, nil),
-			"run":             d.Do(ceo, "routine.run", routine.FireRoutine{Routine: r.ID, Run: d.ID(), Source: "manual"}, nil),
-			"run another's":   d.Do(ceo, "routine.run", routine.FireRoutine{Routine: his.ID, Run: d.ID(), Source: "manual"}, nil),
-			"add a trigger":   d.Do(ceo, "routine_trigger.create", routine.SaveTrigger{ID: d.ID(), Routine: r.ID, Kind: routine.TriggerAPI}, nil),
+			"create":         d.Do(ceo, "routine.create", save(wes.Agent), nil),
+			"create a draft": d.Do(ceo, "routine.create", routine.SaveRoutine{ID: d.ID(), Title: new("T")}, nil),
+			"update":         d.Do(ceo, "routine.update", routine.SaveRoutine{ID: r.ID, Title: new("U")}, nil),
+			"run":            d.Do(ceo, "routine.run", routine.FireRoutine{Routine: r.ID, Run: d.ID(), Source: "manual"}, nil),
+			"run another's": d.Do(ceo, "routine.run", routine.FireRoutine{Routine: his.ID, Run: d.ID(),
+				Source: "manual"}, nil),
+			"add a trigger": d.Do(ceo, "routine_trigger.create", routine.SaveTrigger{ID: d.ID(), Routine: r.ID,
+				Kind: routine.TriggerAPI}, nil),
 			"restore by name": d.Do(ceo, "routine.restore", routine.RestoreRoutine{ID: r.ID, Revision: r.Revision}, nil),
 		}
 	}
@@ -124,7 +137,8 @@ func TestADraftingCEOHasNoRoutines(t *testing.T) {
 	d.Must(t, wes, "routine.run", routine.FireRoutine{Routine: his.ID, Run: d.ID(), Source: "manual"}, nil)
 	d.Decide(t, "approve", d.Ask(t, ceo, money.ApprovalStrategy, `{"plan":"conquer"}`).ID)
 	for what, err := range all() {
-		if err != nil && (what == "create" || what == "update" || what == "run" || what == "run another's" || what == "add a trigger") {
+		if err != nil && (what == "create" || what == "update" || what == "run" || what == "run another's" ||
+			what == "add a trigger") {
 			t.Errorf("%s after an approved strategy: %v", what, err)
 		}
 	}
@@ -142,7 +156,8 @@ func TestDailyCapsOfAnAgent(t *testing.T) {
 	wake := func(want entity.WakeStatus, reason string) {
 		t.Helper()
 		i := d.Issue(t, company.CreateIssue{Title: "T", Status: entity.IssueBacklog, AllowDuplicate: true})
-		d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &ada, Status: entity.IssueTodo}, nil)
+		d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &ada,
+			Status: entity.IssueTodo}, nil)
 		if u := entity.WakeupsOf(d.Tx, d.Company, ada)[0]; u.Status != want || string(u.Error) != reason {
 			t.Errorf("a wake is %s %q, want %s %q", u.Status, u.Error, want, reason)
 		}

@@ -152,7 +152,8 @@ func runRoutine(c *ledger.Context, p FireRoutine) (any, error) {
 
 // errTriggerOff is the 409 for a trigger that is off, or whose routine is not active.
 func errTriggerOff(r Routine, t RoutineTrigger) error {
-	return ledger.Refuse(ledger.Conflict, core.Object{}.Str("triggerId", t.ID).Bool("enabled", t.Enabled).Str("routineId", r.ID).Str("status", string(r.Status)).Close(), "Routine trigger is not active")
+	return ledger.Refuse(ledger.Conflict, core.Object{}.Str("triggerId", t.ID).Bool("enabled", t.Enabled).Str("routineId",
+		r.ID).Str("status", string(r.Status)).Close(), "Routine trigger is not active")
 }
 
 // fireRoutine runs a routine for a webhook. The node that received the delivery has verified
@@ -203,7 +204,8 @@ func tickRoutine(c *ledger.Context, p TickRoutine) (any, error) {
 		return endFiring(c, r, &t, FireRoutine{Run: id, Source: "schedule"}, RoutineSkipped, "The company is not active")
 	}
 	if r.Gate != "always" && p.Quiet {
-		return endFiring(c, r, &t, FireRoutine{Run: id, Source: "schedule"}, RoutineSkipped, "Nothing happened since the last run")
+		return endFiring(c, r, &t, FireRoutine{Run: id, Source: "schedule"}, RoutineSkipped,
+			"Nothing happened since the last run")
 	}
 	return fire(c, r, &t, FireRoutine{Routine: r.ID, Run: id, Source: "schedule"})
 }
@@ -211,7 +213,8 @@ func tickRoutine(c *ledger.Context, p TickRoutine) (any, error) {
 // newFiring returns a new run; keepFiring stores it.
 func newFiring(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) RoutineRun {
 	now := core.TimeOf(c.Now)
-	run := RoutineRun{ID: p.Run, Company: r.Company, Routine: r.ID, Source: p.Source, Status: RoutineReceived, TriggeredAt: now, Revision: core.NullText(r.Revision),
+	run := RoutineRun{ID: p.Run, Company: r.Company, Routine: r.ID, Source: p.Source, Status: RoutineReceived,
+		TriggeredAt: now, Revision: core.NullText(r.Revision),
 		ResponsibleUser: r.ResponsibleUser, IdempotencyKey: core.NullText(p.IdempotencyKey), CreatedAt: now, UpdatedAt: now}
 	if t != nil {
 		run.Trigger = core.NullText(t.ID)
@@ -249,13 +252,15 @@ func keepFiring(c *ledger.Context, r Routine, t *RoutineTrigger, run RoutineRun,
 		}
 	}
 	c.Record(ledger.Change{Action: "routine.run_triggered", EntityType: "routine_run", EntityID: run.ID,
-		Details: core.Object{}.Str("routineId", r.ID).Str("source", run.Source).Str("status", string(run.Status)).Null("triggerId", string(run.Trigger)).
+		Details: core.Object{}.Str("routineId", r.ID).Str("source", run.Source).Str("status", string(run.Status)).
+			Null("triggerId", string(run.Trigger)).
 			Null("issueId", string(run.Issue)).Close()})
 	return run
 }
 
 // endFiring stores a run that makes no issue.
-func endFiring(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine, status RoutineRunStatus, why string) (RoutineRun, error) {
+func endFiring(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine, status RoutineRunStatus,
+	why string) (RoutineRun, error) {
 	run := newFiring(c, r, t, p)
 	run.Status, run.Failure, run.CompletedAt = status, core.NullText(why), run.TriggeredAt
 	return keepFiring(c, r, t, run, why), nil
@@ -315,11 +320,16 @@ func dispatch(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) (R
 	}
 	run.Payload = payload
 	now := r.present(c.Tx)
-	want := company.CreateIssue{ID: core.DerivedID("routine-issue", run.ID), Title: core.Snippet(fill(r.Title, values, run.TriggeredAt), entity.MaxTitle),
-		Description: fill(string(r.Description), values, run.TriggeredAt), Priority: r.Priority, Assignee: cmp.Or(p.Assignee, string(r.Assignee)),
-		Project: cmp.Or(p.Project, string(now.Project)), Workspace: p.Workspace, Goal: string(now.Goal), Parent: string(now.Parent), Labels: now.Labels,
-		BillingCode: string(r.BillingCode), OriginKind: entity.OriginRoutine, OriginID: r.ID, OriginRun: run.ID, ExecutionWorkspace: p.ExecutionWorkspace,
-		WorkspacePref: p.WorkspacePref, WorkspaceSettings: p.WorkspaceSettings, Status: entity.IssueTodo, AllowDuplicate: true}
+	want := company.CreateIssue{ID: core.DerivedID("routine-issue", run.ID),
+		Title:       core.Snippet(fill(r.Title, values, run.TriggeredAt), entity.MaxTitle),
+		Description: fill(string(r.Description), values, run.TriggeredAt), Priority: r.Priority,
+		Assignee: cmp.Or(p.Assignee, string(r.Assignee)),
+		Project:  cmp.Or(p.Project, string(now.Project)), Workspace: p.Workspace, Goal: string(now.Goal),
+		Parent: string(now.Parent), Labels: now.Labels,
+		BillingCode: string(r.BillingCode), OriginKind: entity.OriginRoutine, OriginID: r.ID, OriginRun: run.ID,
+		ExecutionWorkspace: p.ExecutionWorkspace,
+		WorkspacePref:      p.WorkspacePref, WorkspaceSettings: p.WorkspaceSettings, Status: entity.IssueTodo,
+		AllowDuplicate: true}
 	if want.Assignee == "" {
 		return run, ledger.Refuse(ledger.Unprocessable, nil, "The routine has no assignee, and the request names none")
 	}
@@ -343,7 +353,8 @@ func dispatch(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) (R
 		return run, err
 	}
 	i := made.(entity.IssueResult).Issue
-	if core.IsAgent(c) && c.Cmd.Actor.ID == i.Assignee && i.Status == entity.IssueTodo { // an agent that fired the routine itself gets the issue like any other
+	if core.IsAgent(c) && c.Cmd.Actor.ID == i.Assignee &&
+		i.Status == entity.IssueTodo { // an agent that fired the routine itself gets the issue like any other
 		if err := company.WakeForIssue(c, i, entity.WakeAutomation, "routine.run", "issue_assigned", ""); err != nil {
 			return run, err
 		}
@@ -363,14 +374,16 @@ func (r Routine) present(tx *ledger.Tx) Routine {
 	if r.Parent != "" && !tx.Has(entity.IssueTable.Key(r.Company, string(r.Parent))) {
 		r.Parent = ""
 	}
-	r.Labels = slices.DeleteFunc(slices.Clone(r.Labels), func(id string) bool { return !tx.Has(entity.Labels.Key(r.Company, id)) })
+	r.Labels = slices.DeleteFunc(slices.Clone(r.Labels),
+		func(id string) bool { return !tx.Has(entity.Labels.Key(r.Company, id)) })
 	return r
 }
 
 // dispatchFingerprint identifies what a firing asks for. Firings with equal ones may join.
 func dispatchFingerprint(p company.CreateIssue) string {
 	h := sha256.New()
-	for _, s := range []string{p.Title, p.Description, string(p.Priority), p.Assignee, p.Project, p.Workspace, p.Goal, p.Parent, p.BillingCode, p.ExecutionWorkspace,
+	for _, s := range []string{p.Title, p.Description, string(p.Priority), p.Assignee, p.Project, p.Workspace, p.Goal,
+		p.Parent, p.BillingCode, p.ExecutionWorkspace,
 		p.WorkspacePref, string(p.WorkspaceSettings)} {
 		h.Write([]byte(core.UintText(uint64(len(s))) + ":" + s))
 	}
@@ -405,7 +418,8 @@ func join(c *ledger.Context, r Routine, t *RoutineTrigger, run RoutineRun) (Rout
 		if r.Concurrency == RoutineCoalesce && i.OriginFingerprint != string(run.Fingerprint) {
 			continue
 		}
-		if workedOn(c.Tx, i) || r.Concurrency == RoutineCoalesce && (i.Status == entity.IssueTodo || i.Status == entity.IssueInProgress) {
+		if workedOn(c.Tx, i) || r.Concurrency == RoutineCoalesce && (i.Status == entity.IssueTodo ||
+			i.Status == entity.IssueInProgress) {
 			if i.Number > found.Number {
 				found = i
 			}

@@ -141,7 +141,8 @@ func TriggersOf(tx *ledger.Tx, r Routine) []RoutineTrigger {
 
 // DueTriggers returns up to limit schedules that are due at now, earliest first.
 func DueTriggers(tx *ledger.Tx, now core.Time, limit int) (out []RoutineTrigger) {
-	for k, v := range tx.Scan(ledger.Key("routine-due", ""), ledger.Key("routine-due", ledger.Order(uint64(now)+1)), false) {
+	for k, v := range tx.Scan(ledger.Key("routine-due", ""),
+		ledger.Key("routine-due", ledger.Order(uint64(now)+1)), false) {
 		if len(out) == limit {
 			break
 		}
@@ -227,7 +228,8 @@ func (t RoutineTrigger) with(s SaveTrigger) (RoutineTrigger, error) {
 			return t, ledger.Refuse(ledger.Invalid, nil, "Unknown signing mode")
 		}
 		if w := t.ReplayWindow; w == nil || *w < MinReplayWindow || *w > MaxReplayWindow {
-			return t, ledger.Refuse(ledger.Invalid, nil, "The replay window is %d to %d seconds", MinReplayWindow, MaxReplayWindow)
+			return t, ledger.Refuse(ledger.Invalid, nil, "The replay window is %d to %d seconds", MinReplayWindow,
+				MaxReplayWindow)
 		}
 	}
 	return t, nil
@@ -242,7 +244,8 @@ func createTrigger(c *ledger.Context, s SaveTrigger) (any, error) {
 		return nil, err
 	}
 	now := core.TimeOf(c.Now)
-	t := RoutineTrigger{ID: s.ID, Company: r.Company, Routine: r.ID, Kind: s.Kind, Enabled: true, CreatedAt: now, UpdatedAt: now}
+	t := RoutineTrigger{ID: s.ID, Company: r.Company, Routine: r.ID, Kind: s.Kind, Enabled: true, CreatedAt: now,
+		UpdatedAt: now}
 	t.CreatedAgent, t.CreatedUser = author(c)
 	t.UpdatedAgent, t.UpdatedUser = t.CreatedAgent, t.CreatedUser
 	switch t.Kind {
@@ -250,13 +253,15 @@ func createTrigger(c *ledger.Context, s SaveTrigger) (any, error) {
 		t.Zone = "UTC"
 	case TriggerWebhook:
 		t.Signing, t.ReplayWindow = SignedBearer, new(int64(DefaultReplayWindow))
-		if len(s.PublicID) < 16 || len(s.PublicID) > 64 || strings.Contains(s.PublicID, "/") || len(s.Sealed) == 0 || len(s.Sealed) > 512 {
+		if len(s.PublicID) < 16 || len(s.PublicID) > 64 || strings.Contains(s.PublicID, "/") || len(s.Sealed) == 0 ||
+			len(s.Sealed) > 512 {
 			return nil, ledger.Refuse(ledger.Invalid, nil, "A webhook needs a public ID and a sealed secret")
 		}
 		if c.Has(PublicTriggerKey(s.PublicID)) {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "The public ID is taken")
 		}
-		t.PublicID, t.Sealed, t.SecretID, t.RotatedAt = core.NullText(s.PublicID), s.Sealed, core.NullText(core.DerivedID("trigger-secret", t.ID)), now
+		t.PublicID, t.Sealed, t.SecretID, t.RotatedAt = core.NullText(s.PublicID), s.Sealed,
+			core.NullText(core.DerivedID("trigger-secret", t.ID)), now
 	case TriggerAPI:
 	default:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "Unknown kind of trigger")
@@ -356,7 +361,8 @@ func (t RoutineTrigger) remember(c *ledger.Context, hash string, until core.Time
 	}
 	prefix := ledger.Key("c", string(t.Company), "routine-seen-at", t.ID, "")
 	var past []string
-	for k := range c.Tx.Scan(prefix, ledger.Key("c", string(t.Company), "routine-seen-at", t.ID, ledger.Order(uint64(core.TimeOf(c.Now)))), false) {
+	for k := range c.Tx.Scan(prefix, ledger.Key("c", string(t.Company), "routine-seen-at", t.ID,
+		ledger.Order(uint64(core.TimeOf(c.Now)))), false) {
 		if len(past) == forgottenDeliveries {
 			break
 		}
@@ -372,7 +378,8 @@ func (t RoutineTrigger) remember(c *ledger.Context, hash string, until core.Time
 		return t, ledger.Refuse(ledger.Conflict, nil, "This webhook was delivered before")
 	}
 	if t.Seen >= MaxSeenDeliveries {
-		return t, ledger.Refuse(ledger.TooMany, nil, "The trigger got %d deliveries within its replay window; no more are taken", t.Seen)
+		return t, ledger.Refuse(ledger.TooMany, nil,
+			"The trigger got %d deliveries within its replay window; no more are taken", t.Seen)
 	}
 	c.Set(seen(hash), nil)
 	c.Set(at(until, hash), nil)

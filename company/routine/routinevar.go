@@ -126,7 +126,8 @@ func (r Routine) resolve(given map[string]json.RawMessage) (map[string]any, erro
 		}
 		value, ok := v.Accept(raw)
 		if !ok {
-			return nil, ledger.Refuse(ledger.Unprocessable, nil, "The value of the routine's variable %q is not a %s", v.Name, v.Type)
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "The value of the routine's variable %q is not a %s",
+				v.Name, v.Type)
 		}
 		out[v.Name], _ = core.ParseJSON(value)
 	}

@@ -29,7 +29,8 @@ const (
 )
 
 // goes are the verbs of commands that delete rows.
-var goes = map[string]bool{"delete": true, "remove": true, "undefine": true, "sweep": true, "unset": true, "archive": true, "forget": true, "revoke": true}
+var goes = map[string]bool{"delete": true, "remove": true, "undefine": true, "sweep": true, "unset": true,
+	"archive": true, "forget": true, "revoke": true}
 
 // mostNamed are the tables whose rows are most often referred to.
 var mostNamed = []string{"agent", "issue", "project", "run"}
@@ -72,7 +73,8 @@ var rowTables = func() map[string]bool {
 			out[table] = true
 		}
 	}
-	for _, table := range slices.Concat(company.Travelling, []string{"issue-said", "memory-use", "asset", "user", "user-session", "board-key", "import-job", "cli-challenge", "session", "node", "tree-grant", "tree-root"}) {
+	for _, table := range slices.Concat(company.Travelling, []string{"issue-said", "memory-use", "asset", "user",
+		"user-session", "board-key", "import-job", "cli-challenge", "session", "node", "tree-grant", "tree-root"}) {
 		out[table] = true
 	}
 	return out
@@ -103,7 +105,9 @@ func newWorld(t *testing.T) *world {
 	w := &world{storyteller: newStory(t, map[string]int{}), rows: map[string]*spot{}}
 	w.quiet = true
 	w.of = [2]string{string(w.Company), companytest.UID(2)}
-	entity.CompanyTable.Put(w.Tx, ledger.CompanyID(companytest.UID(2)), ledger.CompanyID(companytest.UID(2)), entity.Company{ID: ledger.CompanyID(companytest.UID(2)), Name: "Bee", Status: "active", IssuePrefix: "BEE", DefaultResponsibleUser: "local-board"})
+	entity.CompanyTable.Put(w.Tx, ledger.CompanyID(companytest.UID(2)), ledger.CompanyID(companytest.UID(2)),
+		entity.Company{ID: ledger.CompanyID(companytest.UID(2)), Name: "Bee", Status: "active", IssuePrefix: "BEE",
+			DefaultResponsibleUser: "local-board"})
 	for n, prefix := range []string{"ACM", "BEE"} {
 		w.Tx.Set(core.CompanyIDKey(w.of[n]), nil)
 		w.Tx.Set(core.PrefixKey(prefix), []byte(w.of[n]))
@@ -322,7 +326,8 @@ func (w *world) lures(of ledger.CompanyID, payload, twin []byte) (out []lure) {
 	out = append(out, lure{whole, "everything", ""})
 	for _, id := range slices.Sorted(maps.Keys(pairs)) {
 		if len(pairs) > 2 && pairs[id] != id {
-			out = append(out, lure{bytes.ReplaceAll(whole, []byte(pairs[id]), []byte(id)), "everything but a " + w.rows[id].tables[0], ""})
+			out = append(out, lure{bytes.ReplaceAll(whole, []byte(pairs[id]), []byte(id)), "everything but a " +
+				w.rows[id].tables[0], ""})
 		}
 	}
 	return slices.DeleteFunc(out, func(l lure) bool { return w.foreign(of, l.payload) == "" })
@@ -374,7 +379,8 @@ func (w *world) twin(tell func(*storyteller)) (next func() ([]byte, bool), stop 
 	w.telling++
 	d := *w.Desk
 	d.Serial, d.Height, d.Company = 1_000_000, 500_000, ledger.CompanyID(w.of[1])
-	s := &storyteller{player: &player{Desk: &d}, t: quits{}, told: map[string]int{}, keys: w.keys, node: w.node, quiet: true}
+	s := &storyteller{player: &player{Desk: &d}, t: quits{}, told: map[string]int{}, keys: w.keys, node: w.node,
+		quiet: true}
 	return iter.Pull(func(yield func([]byte) bool) {
 		defer func() { over(recover()) }()
 		s.session = s.newSession()
@@ -404,8 +410,10 @@ func wander(t *testing.T, only []string, plant func(*world)) (tried, taken map[s
 		}
 	}
 	w.settle()
-	for _, table := range []string{"agent", "agent-key", "approval", "attachment", "comment", "cost", "document", "environment", "exec-workspace", "folder", "goal", "interaction", "invite", "issue",
-		"join-request", "label", "member", "project", "reservation", "routine", "routine-trigger", "run", "runtime-service", "secret", "skill", "user-secret-definition", "watchdog", "work-product", "workspace"} {
+	for _, table := range []string{"agent", "agent-key", "approval", "attachment", "comment", "cost", "document",
+		"environment", "exec-workspace", "folder", "goal", "interaction", "invite", "issue",
+		"join-request", "label", "member", "project", "reservation", "routine", "routine-trigger", "run", "runtime-service",
+		"secret", "skill", "user-secret-definition", "watchdog", "work-product", "workspace"} {
 		if w.at[table] == "" {
 			t.Errorf("the other company has no %s", table)
 		}
@@ -508,7 +516,9 @@ func TestNobodyIsWokenAboutWhatIsNowhere(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
-	for about, w := range map[string]entity.Wake{"an issue": {Issue: nowhere}, "a comment": {Comment: nowhere}, "an approval": {Approval: nowhere}, "an interaction": {Interaction: nowhere}, "a linked issue": {LinkedIssues: []string{nowhere}}} {
+	for about, w := range map[string]entity.Wake{"an issue": {Issue: nowhere}, "a comment": {Comment: nowhere},
+		"an approval": {Approval: nowhere}, "an interaction": {Interaction: nowhere},
+		"a linked issue": {LinkedIssues: []string{nowhere}}} {
 		w.Agent, w.Source, w.Wakeup, w.Run = ada, entity.WakeOnDemand, d.ID(), d.ID()
 		if err := d.Do(companytest.Board, "agent.wake", w, nil); err == nil {
 			t.Errorf("a wake about %s that is nowhere was taken", about)
@@ -557,7 +567,8 @@ func TestBrokenWallsAreFound(t *testing.T) {
 			return cancel(c)
 		}
 	})
-	for _, want := range []string{"issue.create with another goal in field", "goal.delete with another goal writes what is of another company", "run.cancel with another run answers with"} {
+	for _, want := range []string{"issue.create with another goal in field",
+		"goal.delete with another goal writes what is of another company", "run.cancel with another run answers with"} {
 		if !slices.ContainsFunc(broken, func(bad string) bool { return strings.HasPrefix(bad, want) }) {
 			t.Errorf("found %q, want %q", broken, want)
 		}

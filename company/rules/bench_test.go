@@ -51,29 +51,35 @@ func newBenched(b *testing.B, gate func(*ledger.Context) error, more ledger.Mux)
 	mux := rules.Handlers()
 	maps.Copy(mux, more)
 	mux["bench.seed"] = func(c *ledger.Context) ([]byte, error) {
-		entity.CompanyTable.Put(c.Tx, benchCompany, benchCompany, entity.Company{ID: benchCompany, Name: "Acme", Status: "active", IssuePrefix: "ACM"})
+		entity.CompanyTable.Put(c.Tx, benchCompany, benchCompany, entity.Company{ID: benchCompany, Name: "Acme",
+			Status: "active", IssuePrefix: "ACM"})
 		for n := range benchAgents {
 			a := entity.Agent{ID: benchID(2, n), Company: benchCompany, Name: fmt.Sprint("Agent ", n), Status: entity.AgentIdle}
 			entity.AgentTable.Put(c.Tx, benchCompany, a.ID, a)
-			entity.RunTable.Put(c.Tx, benchCompany, benchID(3, n), entity.Run{ID: benchID(3, n), Company: benchCompany, Agent: a.ID, Status: entity.RunRunning, Source: entity.WakeOnDemand, StartedAt: 1})
-			people.AgentKeys.Put(c.Tx, benchCompany, benchID(4, n), people.AgentKey{ID: benchID(4, n), Agent: a.ID, Name: "bench"})
+			entity.RunTable.Put(c.Tx, benchCompany, benchID(3, n), entity.Run{ID: benchID(3, n), Company: benchCompany,
+				Agent: a.ID, Status: entity.RunRunning, Source: entity.WakeOnDemand, StartedAt: 1})
+			people.AgentKeys.Put(c.Tx, benchCompany, benchID(4, n), people.AgentKey{ID: benchID(4, n), Agent: a.ID,
+				Name: "bench"})
 		}
 		return nil, nil
 	}
-	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: mux, Prefetch: people.Prefetch, Gate: gate, Authorize: func(c *ledger.Context) error {
-		if strings.HasPrefix(c.Cmd.Kind, "bench.") {
-			return nil
-		}
-		return people.Authorize(c)
-	}})
+	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: mux, Prefetch: people.Prefetch, Gate: gate,
+		Authorize: func(c *ledger.Context) error {
+			if strings.HasPrefix(c.Cmd.Kind, "bench.") {
+				return nil
+			}
+			return people.Authorize(c)
+		}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { l.Close(); db.Close() })
 	keys := identity.Derive(sha256.Sum256([]byte("bench")))
-	g := ledger.Genesis{Name: "bench", CreatedAt: 1, Founder: ledger.NewNode{Key: keys.Public(), SealCert: keys.Certificate(identity.ForSeal).Encode(), Name: "bench"},
+	g := ledger.Genesis{Name: "bench", CreatedAt: 1, Founder: ledger.NewNode{Key: keys.Public(),
+		SealCert: keys.Certificate(identity.ForSeal).Encode(), Name: "bench"},
 		Wrapped: ledger.NodeKeys{Node: keys.ID(), Epoch: 1, Data: []byte("data"), Gossip: []byte("gossip")}}
-	m := &benched{b: b, l: l, keys: keys, mesh: identity.MeshIDOf(ledger.Marshal(g)), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
+	m := &benched{b: b, l: l, keys: keys, mesh: identity.MeshIDOf(ledger.Marshal(g)), now: time.Date(2026, 11, 21, 3, 0, 0,
+		0, time.UTC)}
 	m.apply(m.self(ledger.KindGenesis, g))
 	m.session = m.apply(m.self(ledger.KindSessionOpen, ledger.SessionOpen{Incarnation: "1", Nonce: "1"}))[0].Height
 	m.seq = 1
@@ -110,12 +116,14 @@ func (m *benched) apply(cmds ...ledger.Command) []ledger.Receipt {
 
 func (m *benched) self(kind string, p any) ledger.Command {
 	id := string(m.keys.ID())
-	return ledger.Command{Kind: kind, Actor: ledger.Actor{Type: "node", ID: id}, Credential: ledger.Credential{Kind: "node", ID: id}, Payload: ledger.Marshal(p)}
+	return ledger.Command{Kind: kind, Actor: ledger.Actor{Type: "node", ID: id},
+		Credential: ledger.Credential{Kind: "node", ID: id}, Payload: ledger.Marshal(p)}
 }
 
 // byAgent is a command of one of the agents, under its run.
 func (m *benched) byAgent(who int, kind string, p any) ledger.Command {
-	return ledger.Command{Kind: kind, Company: benchCompany, Actor: ledger.Actor{Type: "agent", ID: benchID(2, who)}, Run: benchID(3, who),
+	return ledger.Command{Kind: kind, Company: benchCompany, Actor: ledger.Actor{Type: "agent", ID: benchID(2, who)},
+		Run:        benchID(3, who),
 		Credential: ledger.Credential{Kind: "agent_key", ID: benchID(4, who)}, Payload: ledger.Marshal(p)}
 }
 
@@ -127,8 +135,9 @@ func (m *benched) costs(batches int) (log []ledger.LogEntry) {
 			m.n++
 			who := m.n % benchAgents
 			cmds[i] = m.byAgent(who, "cost.report", money.ReportCost{Event: money.CostEvent{
-				ID: uuid.Must(uuid.NewV7()).String(), Agent: benchID(2, who), Provider: "openai", Model: "gpt-5", InputTokens: 1200, OutputTokens: 340,
-				Cost: core.Cents(1), OccurredAt: core.TimeOf(m.now)}})
+				ID: uuid.Must(uuid.NewV7()).String(), Agent: benchID(2, who), Provider: "openai", Model: "gpt-5", InputTokens: 1200,
+				OutputTokens: 340,
+				Cost:         core.Cents(1), OccurredAt: core.TimeOf(m.now)}})
 		}
 		log = append(log, m.entry(cmds...))
 	}

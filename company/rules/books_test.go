@@ -38,16 +38,25 @@ type books struct {
 // bookFamilies are the keys of a company that are not rows; each follows from rows. spanning
 // are such keys outside companies.
 var (
-	bookFamilies = []string{"agent-urlkey", "agent-manager", "agent-status", "approval-status-type", "approval-by-issue", "issue-by-approval", "approval-by-agent",
-		"asset-created", "asset-object", "attachment-issue", "budget-incident-status", "comment-at", "comment-request", "cost-agent", "cost-id",
-		"exec-workspace-created", "exec-workspace-issue", "exec-workspace-of", "goal-parent", "goal-root", "memory-expiry", "interaction-pending", "interaction-request", "join-pending",
-		"issue-assignee", "issue-project", "issue-goal", "issue-parent", "issue-label", "issue-blocks", "issue-held", "issue-status", "issue-touch", "issue-count",
-		"agent-key-agent", "part-staged", "work-product-issue", "workspace-project", "reservation-open", "reservation-done", "routine-trigger-of", "routine-issue",
-		"routine-run-order", "routine-run-once", "run-time", "run-agent", "run-issue", "run-live", "runtime-service-of", "secret-name", "secret-key", "secret-user",
+	bookFamilies = []string{"agent-urlkey", "agent-manager", "agent-status", "approval-status-type", "approval-by-issue",
+		"issue-by-approval", "approval-by-agent",
+		"asset-created", "asset-object", "attachment-issue", "budget-incident-status", "comment-at", "comment-request",
+		"cost-agent", "cost-id",
+		"exec-workspace-created", "exec-workspace-issue", "exec-workspace-of", "goal-parent", "goal-root", "memory-expiry",
+		"interaction-pending", "interaction-request", "join-pending",
+		"issue-assignee", "issue-project", "issue-goal", "issue-parent", "issue-label", "issue-blocks", "issue-held",
+		"issue-status", "issue-touch", "issue-count",
+		"agent-key-agent", "part-staged", "work-product-issue", "workspace-project", "reservation-open", "reservation-done",
+		"routine-trigger-of", "routine-issue",
+		"routine-run-order", "routine-run-once", "run-time", "run-agent", "run-issue", "run-live", "runtime-service-of",
+		"secret-name", "secret-key", "secret-user",
 		"workspace-op-of", "workspace-op-run", "watchdog-agent", "tree-hold-active", "wakeup-order", "wakeup-once"}
-	bookSpanning = []string{"i", "approval-company", "blob", "board-key-token", "board-key-user", "exec-workspace-company", "exec-cleanup", "invite-token", "invite-company", "join-company",
-		"issue-company", "issue-identifier", "issue-monitor", "agent-key-company", "agent-key-token", "label-company", "routine-due", "routine-public",
-		"run-company", "sched", "run-log-kept", "runtime-service-company", "runtime-service-node", "workspace-op-company", "workspace-op-node",
+	bookSpanning = []string{"i", "approval-company", "blob", "board-key-token", "board-key-user", "exec-workspace-company",
+		"exec-cleanup", "invite-token", "invite-company", "join-company",
+		"issue-company", "issue-identifier", "issue-monitor", "agent-key-company", "agent-key-token", "label-company",
+		"routine-due", "routine-public",
+		"run-company", "sched", "run-log-kept", "runtime-service-company", "runtime-service-node", "workspace-op-company",
+		"workspace-op-node",
 		"user-email", "user-session-token", "user-session-of"}
 )
 
@@ -158,7 +167,8 @@ func (b *books) work(c string) {
 		if i.Monitors() {
 			b.key(care.MonitorKey(i), c)
 		}
-		if i.OriginKind == entity.OriginRoutine && !i.Status.Terminal() && tx.Has(routine.Routines.Key(ledger.CompanyID(c), i.OriginID)) {
+		if i.OriginKind == entity.OriginRoutine && !i.Status.Terminal() &&
+			tx.Has(routine.Routines.Key(ledger.CompanyID(c), i.OriginID)) {
 			b.index(ledger.CompanyID(c), "routine-issue", i.OriginID, id)
 		}
 	}
@@ -417,7 +427,8 @@ func (b *books) memories(c string) {
 		return true
 	})
 	if n := memory.CountOf(b.tx, ledger.CompanyID(c)); n.Records != sum.Records || n.Bytes != sum.Bytes {
-		b.want[string(ledger.Key("c", c, "memory-count", "total"))] = fmt.Sprintf("%d records, %d bytes", sum.Records, sum.Bytes)
+		b.want[string(ledger.Key("c", c, "memory-count", "total"))] = fmt.Sprintf("%d records, %d bytes",
+			sum.Records, sum.Bytes)
 	}
 }
 
@@ -490,7 +501,8 @@ func TestTheBooksSeeWhatParted(t *testing.T) {
 			break
 		}
 		tx := s.Tx.Child()
-		if tx.Set(ledger.Key("c", string(s.Company), family, companytest.UID(7), companytest.UID(8)), nil); booksOf(tx, string(s.Company)).wrong(string(s.Company)) == "" {
+		if tx.Set(ledger.Key("c", string(s.Company), family, companytest.UID(7), companytest.UID(8)), nil); booksOf(tx,
+			string(s.Company)).wrong(string(s.Company)) == "" {
 			t.Errorf("a key of %s without a row, and nobody sees it", family)
 		}
 	}

@@ -39,7 +39,8 @@ func Handlers() ledger.Mux {
 }
 
 func init() {
-	company.Compose(people.Rules, care.Rules, routine.Rules, money.Rules, skill.Rules, inbox.Rules, file.Rules, place.Rules, paper.Rules, secret.Rules, transfer.Rules, memory.Rules, push.Rules, app.Rules, treeRules,
+	company.Compose(people.Rules, care.Rules, routine.Rules, money.Rules, skill.Rules, inbox.Rules, file.Rules,
+		place.Rules, paper.Rules, secret.Rules, transfer.Rules, memory.Rules, push.Rules, app.Rules, treeRules,
 		replica.Rules,
 		govern.Rules,
 		topic.Rules,

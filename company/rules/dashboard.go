@@ -83,7 +83,8 @@ func DashboardOf(tx *ledger.Tx, of ledger.CompanyID, now core.Time) Dashboard {
 			d.Tasks.Open += counts[status]
 		}
 	}
-	d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done = counts[entity.IssueInProgress], counts[entity.IssueBlocked], counts[entity.IssueDone]
+	d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done = counts[entity.IssueInProgress], counts[entity.IssueBlocked],
+		counts[entity.IssueDone]
 	d.Costs.Budget, d.Costs.Spend = money.CompanyBudget(tx, of, now)
 	d.Costs.Held = money.MoneyHeld(tx, of, entity.ScopeCompany, string(of))
 	d.Costs.Utilization = d.Costs.Spend.Percent(d.Costs.Budget)

@@ -39,7 +39,8 @@ func TestDeletingACompanyLeavesNothingOfAnyKind(t *testing.T) {
 				done = out.Done
 			}
 			for k, v := range s.Tx.Writes() {
-				if v != nil && (strings.Contains(k, string(gone)) || strings.HasPrefix(k, "i/") && ledger.CompanyID(v) == gone) && !strings.Contains(k, "/~") {
+				if v != nil && (strings.Contains(k, string(gone)) || strings.HasPrefix(k, "i/") && ledger.CompanyID(v) == gone) &&
+					!strings.Contains(k, "/~") {
 					t.Errorf("left behind: %s", k)
 				}
 			}

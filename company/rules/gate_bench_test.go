@@ -76,14 +76,16 @@ func gated(b *testing.B, gate func(*ledger.Context) error) *benched {
 			return nil, err
 		}
 		for n := first; n < first+benchBatch; n++ {
-			entity.IssueTable.Put(c.Tx, benchCompany, benchID(5, n), entity.Issue{ID: benchID(5, n), Company: benchCompany, Number: uint64(n), Identifier: fmt.Sprint("ACM-", n),
+			entity.IssueTable.Put(c.Tx, benchCompany, benchID(5, n), entity.Issue{ID: benchID(5, n), Company: benchCompany,
+				Number: uint64(n), Identifier: fmt.Sprint("ACM-", n),
 				Status: entity.IssueTodo, Priority: entity.PriorityMedium, Title: "Find out what the gripper can hold"})
 		}
 		return nil, nil
 	}
 	m := newBenched(b, gate, more)
 	pack, _ := governance.PackOf("standard")
-	m.apply(m.self("bench."+govern.KindPropose, govern.Draft{Change: pack.ChangeTo(governance.Genesis()), Pack: pack.Name}))
+	m.apply(m.self("bench."+govern.KindPropose, govern.Draft{Change: pack.ChangeTo(governance.Genesis()),
+		Pack: pack.Name}))
 	m.apply(m.self("bench."+govern.KindSign, govern.Sign{Amendment: "1"}))
 	m.apply(m.self("bench."+govern.KindEnact, govern.NameAmendment{Amendment: "1"}))
 	return m
@@ -100,7 +102,8 @@ func (m *benched) checkouts(batches int) (log []ledger.LogEntry) {
 		for i := range cmds {
 			m.n++
 			who := m.n % benchAgents
-			cmds[i] = m.byAgent(who, company.KindIssueCheckout, company.CheckOutIssue{Issue: benchID(5, m.n), Agent: benchID(2, who), Expected: []entity.IssueStatus{entity.IssueTodo}})
+			cmds[i] = m.byAgent(who, company.KindIssueCheckout, company.CheckOutIssue{Issue: benchID(5, m.n),
+				Agent: benchID(2, who), Expected: []entity.IssueStatus{entity.IssueTodo}})
 		}
 		log = append(log, m.entry(cmds...))
 	}

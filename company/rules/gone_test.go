@@ -22,7 +22,8 @@ func TestWhatIsGoneIsNotNamed(t *testing.T) {
 	d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: project.ID, Name: &name, Lead: &ada}, nil)
 	above := d.Issue(t, company.CreateIssue{})
 	parent := d.Issue(t, company.CreateIssue{Parent: above.ID})
-	theRoutine := routine.SaveRoutine{ID: d.ID(), Title: new("Daily"), Assignee: &ada, Project: &project.ID, Goal: &goal.ID, Parent: &parent.ID}
+	theRoutine := routine.SaveRoutine{ID: d.ID(), Title: new("Daily"), Assignee: &ada, Project: &project.ID,
+		Goal: &goal.ID, Parent: &parent.ID}
 	d.Must(t, companytest.Board, "routine.create", theRoutine, nil)
 
 	d.Must(t, companytest.Board, "agent.delete", company.ChangeAgent{Agent: ada}, nil)
@@ -39,7 +40,8 @@ func TestWhatIsGoneIsNotNamed(t *testing.T) {
 	d.Must(t, companytest.Board, "project.delete", company.DeleteProject{ID: project.ID}, nil)
 	d.Must(t, companytest.Board, "goal.delete", company.DeleteGoal{ID: goal.ID}, nil)
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: parent.ID}, nil)
-	if r, _ := routine.Routines.Get(d.Tx, d.Company, theRoutine.ID); r.Project != "" || string(r.Goal) != root.ID || string(r.Parent) != above.ID {
+	if r, _ := routine.Routines.Get(d.Tx, d.Company, theRoutine.ID); r.Project != "" || string(r.Goal) != root.ID ||
+		string(r.Parent) != above.ID {
 		t.Errorf("the routine is for project %q, goal %q and issue %q", r.Project, r.Goal, r.Parent)
 	}
 }
@@ -51,15 +53,19 @@ func TestWhatIsNamedBelongsThere(t *testing.T) {
 	here, there := d.Project("Here"), d.Project("There")
 	home, away := d.Workspace(here, "/tmp/here", ""), d.Workspace(there, "/tmp/there", "")
 	const no = "Project workspace must belong to the selected project"
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "x", Project: here, Workspace: away}, nil), ledger.Unprocessable, no)
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "x",
+		Project: here, Workspace: away}, nil), ledger.Unprocessable, no)
 	i := d.Issue(t, company.CreateIssue{Project: here, Workspace: home})
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Workspace: &away}, nil), ledger.Unprocessable, no)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Project: &there, Workspace: &home}, nil), ledger.Unprocessable, no)
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Workspace: &away},
+		nil), ledger.Unprocessable, no)
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Project: &there,
+		Workspace: &home}, nil), ledger.Unprocessable, no)
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Project: &there, Workspace: &away}, nil)
 
 	acme := d.Found(t, "Acme")
 	d.Company = acme.ID
-	companytest.WantRefusal(t, d.Do(companytest.Board, "company.update", entity.SaveCompany{ResponsibleUser: new("nobody")}, nil), ledger.NotFound, "Responsible user not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "company.update",
+		entity.SaveCompany{ResponsibleUser: new("nobody")}, nil), ledger.NotFound, "Responsible user not found")
 	d.Must(t, companytest.Board, "company.update", entity.SaveCompany{ResponsibleUser: new("")}, nil)
 	d.Must(t, companytest.Board, "company.update", entity.SaveCompany{ResponsibleUser: new("local-board")}, nil)
 }

@@ -113,7 +113,8 @@ func (b *brancher) lines(kind string, changes []ledger.Change, changed bool) str
 			own++
 		}
 	}
-	if own == 1 || own == 0 && (!changed || others > 0 || kind == "company.delete") { // deleted in several commands, of which one logs it
+	if own == 1 || own == 0 && (!changed || others > 0 ||
+		kind == "company.delete") { // deleted in several commands, of which one logs it
 		return ""
 	}
 	actions := []string{}
@@ -205,7 +206,8 @@ func TestEveryKindAtRandom(t *testing.T) {
 			refused = append(refused, kind)
 		}
 	}
-	t.Logf("of %d kinds %d were drawn, %d carried out; never carried out: %v", len(kinds), len(kinds)-len(never), len(kinds)-len(never)-len(refused), refused)
+	t.Logf("of %d kinds %d were drawn, %d carried out; never carried out: %v", len(kinds), len(kinds)-len(never),
+		len(kinds)-len(never)-len(refused), refused)
 	if len(never) > 0 || len(refused) > len(kinds)/20 {
 		t.Errorf("never drawn: %v; never carried out: %v", never, refused)
 	}

@@ -37,15 +37,18 @@ const (
 )
 
 func newPlayer(seed uint64, planted companytest.Bug) *player {
-	return &player{Desk: companytest.NewDesk(companytest.Nil2{}), rng: rand.New(rand.NewPCG(seed, 7)), bug: planted, done: map[string]int{}, refused: map[string]int{}}
+	return &player{Desk: companytest.NewDesk(companytest.Nil2{}), rng: rand.New(rand.NewPCG(seed, 7)), bug: planted,
+		done: map[string]int{}, refused: map[string]int{}}
 }
 
 // begin makes the initial rows, and returns what is wrong with them.
 func (p *player) begin() string {
-	_ = p.command(companytest.Board, "instance.auth", "", people.SetAuth{Mode: people.Authenticated}) // so that people sign in
+	_ = p.command(companytest.Board, "instance.auth", "",
+		people.SetAuth{Mode: people.Authenticated}) // so that people sign in
 	root := p.ID()
 	p.goals = append(p.goals, root)
-	return p.command(companytest.Board, "goal.create", root, entity.SaveGoal{ID: root, Title: new("Root"), Level: new(entity.GoalLevel("company"))})
+	return p.command(companytest.Board, "goal.create", root, entity.SaveGoal{ID: root, Title: new("Root"),
+		Level: new(entity.GoalLevel("company"))})
 }
 
 // play returns the rule that was broken, and after which step.
@@ -85,8 +88,10 @@ func (p *player) carry(c *ledger.Context, kind, target string) string {
 			return fmt.Sprintf("failed: %v", err)
 		}
 		p.refused[kind]++
-		for _, list := range []*[]string{&p.agents, &p.goals, &p.projects, &p.issues, &p.routines, &p.skills, &p.machines, &p.people} {
-			if n := len(*list); n > 0 && (*list)[n-1] == target && strings.HasSuffix(kind, ".create") || kind == "environment.save" && n > 0 && (*list)[n-1] == target {
+		for _, list := range []*[]string{&p.agents, &p.goals, &p.projects, &p.issues, &p.routines, &p.skills, &p.machines,
+			&p.people} {
+			if n := len(*list); n > 0 && (*list)[n-1] == target && strings.HasSuffix(kind, ".create") ||
+				kind == "environment.save" && n > 0 && (*list)[n-1] == target {
 				*list = (*list)[:n-1] // the row was not made
 			}
 		}
@@ -99,7 +104,8 @@ func (p *player) carry(c *ledger.Context, kind, target string) string {
 	for _, ch := range c.Changes() {
 		// The end of a run also has entries about its agent and its locks.
 		// A hold that cancels issues also has an entry for each of them.
-		if ch.EntityID == target && ch.Action != "issue.lock_released" && ch.Action != "agent.status" && !(kind == "tree.hold" && ch.Action == "issue.updated") {
+		if ch.EntityID == target && ch.Action != "issue.lock_released" && ch.Action != "agent.status" &&
+			!(kind == "tree.hold" && ch.Action == "issue.updated") {
 			own++
 		}
 	}
@@ -116,7 +122,8 @@ func (p *player) carry(c *ledger.Context, kind, target string) string {
 // rows returns the stored rows with an ID.
 func (p *player) rows(id string) string {
 	out := ""
-	for _, key := range [][]byte{entity.AgentTable.Key(p.Company, id), entity.Goals.Key(p.Company, id), entity.ProjectTable.Key(p.Company, id), entity.IssueTable.Key(p.Company, id), routine.Routines.Key(p.Company, id)} {
+	for _, key := range [][]byte{entity.AgentTable.Key(p.Company, id), entity.Goals.Key(p.Company, id),
+		entity.ProjectTable.Key(p.Company, id), entity.IssueTable.Key(p.Company, id), routine.Routines.Key(p.Company, id)} {
 		v, _ := p.Tx.Get(key)
 		out += string(v) + "|"
 	}
@@ -153,7 +160,8 @@ func (p *player) actor() companytest.As {
 	if p.rng.IntN(3) > 0 {
 		for range 5 {
 			id := pick(p, p.runs)
-			if r, ok := entity.RunTable.Get(p.Tx, p.Company, id); ok && r.Status.Live() && entity.AgentExists(p.Tx, p.Company, r.Agent) {
+			if r, ok := entity.RunTable.Get(p.Tx, p.Company, id); ok && r.Status.Live() && entity.AgentExists(p.Tx,
+				p.Company, r.Agent) {
 				return companytest.As{Agent: r.Agent, Run: id}
 			}
 		}
@@ -181,33 +189,41 @@ func (p *player) step() (kind, broken string) {
 		if p.rng.IntN(6) == 0 {
 			role = "ceo"
 		}
-		return "agent.create", p.command(companytest.Board, "agent.create", id, entity.SaveAgent{ID: id, Name: new("Agent " + id), Role: &role, ReportsTo: maybe(p, p.agents), AdapterType: new("process")})
+		return "agent.create", p.command(companytest.Board, "agent.create", id,
+			entity.SaveAgent{ID: id, Name: new("Agent " + id), Role: &role, ReportsTo: maybe(p, p.agents),
+				AdapterType: new("process")})
 	case 2:
 		id = pick(p, p.agents)
-		return "agent.update", p.command(who, "agent.update", id, entity.SaveAgent{ID: id, ReportsTo: new(value(maybe(p, p.agents)))})
+		return "agent.update", p.command(who, "agent.update", id,
+			entity.SaveAgent{ID: id, ReportsTo: new(value(maybe(p, p.agents)))})
 	case 3:
 		id = pick(p, p.agents)
 		kind = []string{"agent.pause", "agent.resume", "agent.resume", "agent.terminate", "agent.delete"}[p.rng.IntN(5)]
 		return kind, p.command(companytest.Board, kind, id, company.ChangeAgent{Agent: id})
 	case 4:
 		p.goals = append(p.goals, id)
-		return "goal.create", p.command(who, "goal.create", id, entity.SaveGoal{ID: id, Title: new("Goal"), Parent: maybe(p, p.goals)})
+		return "goal.create", p.command(who, "goal.create", id, entity.SaveGoal{ID: id, Title: new("Goal"),
+			Parent: maybe(p, p.goals)})
 	case 5:
 		id = pick(p, p.goals[1:]) // never the root
-		return "goal.update", p.command(who, "goal.update", id, entity.SaveGoal{ID: id, Parent: new(value(maybe(p, p.goals)))})
+		return "goal.update", p.command(who, "goal.update", id,
+			entity.SaveGoal{ID: id, Parent: new(value(maybe(p, p.goals)))})
 	case 6:
 		id = pick(p, p.goals[1:])
 		return "goal.delete", p.command(companytest.Board, "goal.delete", id, company.DeleteGoal{ID: id})
 	case 7:
 		p.projects = append(p.projects, id)
-		return "project.create", p.command(who, "project.create", id, entity.SaveProject{ID: id, Name: new("Project " + id), Goals: new(some(p.goals))})
+		return "project.create", p.command(who, "project.create", id, entity.SaveProject{ID: id, Name: new("Project " + id),
+			Goals: new(some(p.goals))})
 	case 8, 9, 10, 11:
 		p.issues = append(p.issues, id)
-		return "issue.create", p.command(who, "issue.create", id, company.CreateIssue{ID: id, Title: "Issue " + id, Status: status, Assignee: value(maybe(p, p.agents)), Parent: value(maybe(p, p.issues)),
+		return "issue.create", p.command(who, "issue.create", id, company.CreateIssue{ID: id, Title: "Issue " + id,
+			Status: status, Assignee: value(maybe(p, p.agents)), Parent: value(maybe(p, p.issues)),
 			Goal: value(maybe(p, p.goals)), Project: value(maybe(p, p.projects)), BlockedBy: some(p.issues)})
 	case 12, 13, 14, 15:
 		id = pick(p, p.issues)
-		u := company.UpdateIssue{Issue: id, Status: status, Assignee: maybe(p, p.agents), Parent: maybe(p, p.issues), Goal: maybe(p, p.goals), Project: maybe(p, p.projects), Title: new("Title " + p.ID())}
+		u := company.UpdateIssue{Issue: id, Status: status, Assignee: maybe(p, p.agents), Parent: maybe(p, p.issues),
+			Goal: maybe(p, p.goals), Project: maybe(p, p.projects), Title: new("Title " + p.ID())}
 		if p.rng.IntN(3) == 0 {
 			u.BlockedBy = new(some(p.issues))
 		}
@@ -221,18 +237,21 @@ func (p *player) step() (kind, broken string) {
 		if agent == "" {
 			agent = pick(p, p.agents)
 		}
-		return "issue.checkout", p.command(who, "issue.checkout", id, company.CheckOutIssue{Issue: id, Agent: agent, Expected: entity.IssueStatuses})
+		return "issue.checkout", p.command(who, "issue.checkout", id, company.CheckOutIssue{Issue: id, Agent: agent,
+			Expected: entity.IssueStatuses})
 	case 19:
 		id = pick(p, p.issues)
 		return "issue.release", p.command(who, "issue.release", id, company.ReleaseIssue{Issue: id})
 	case 20:
 		id = pick(p, p.issues)
 		if p.rng.IntN(2) == 0 {
-			return "issue.force_release", p.command(who, "issue.force_release", id, company.ForceReleaseIssue{Issue: id, ClearAssignee: p.rng.IntN(2) == 0})
+			return "issue.force_release", p.command(who, "issue.force_release", id, company.ForceReleaseIssue{Issue: id,
+				ClearAssignee: p.rng.IntN(2) == 0})
 		}
 		return "issue.delete", p.command(companytest.Board, "issue.delete", id, company.DeleteIssue{Issue: id})
 	case 21, 22: // a run starts
-		if agent := pick(p, p.agents); entity.AgentExists(p.Tx, p.Company, agent) && len(entity.LiveRunsOfAgent(p.Tx, p.Company, agent)) < 5 {
+		if agent := pick(p, p.agents); entity.AgentExists(p.Tx, p.Company, agent) &&
+			len(entity.LiveRunsOfAgent(p.Tx, p.Company, agent)) < 5 {
 			p.runs = append(p.runs, p.Run(agent))
 		}
 		return "a run", ""
@@ -246,28 +265,36 @@ func (p *player) step() (kind, broken string) {
 		}
 		return "the end of a run", ""
 	case 25, 26:
-		scope := money.SetBudget{Type: entity.ScopeCompany, Scope: string(p.Company), Window: money.WindowKinds[p.rng.IntN(len(money.WindowKinds))], Amount: core.Cents(p.rng.Int64N(2000))}
+		scope := money.SetBudget{Type: entity.ScopeCompany, Scope: string(p.Company),
+			Window: money.WindowKinds[p.rng.IntN(len(money.WindowKinds))], Amount: core.Cents(p.rng.Int64N(2000))}
 		if agent := pick(p, p.agents); p.rng.IntN(2) == 0 {
 			scope.Type, scope.Scope = entity.ScopeAgent, agent
 		} else if p.rng.IntN(2) == 0 {
 			scope.Type, scope.Scope = entity.ScopeProject, pick(p, p.projects)
 		}
-		return "budget.set", p.command(companytest.Board, "budget.set", core.DerivedID("budget-policy", string(p.Company), string(scope.Type), scope.Scope, string(scope.Window)), scope)
+		return "budget.set", p.command(companytest.Board, "budget.set", core.DerivedID("budget-policy", string(p.Company),
+			string(scope.Type), scope.Scope, string(scope.Window)), scope)
 	case 27:
 		if open := money.OpenIncidents(p.Tx, p.Company, core.TimeOf(p.Now)); len(open) > 0 && p.rng.IntN(2) == 0 {
 			in := open[p.rng.IntN(len(open))]
-			return "budget.resolve", p.command(companytest.Board, "budget.resolve", in.ID, money.ResolveIncident{Incident: in.ID, Action: "raise_budget_and_resume", Amount: new(in.Observed.Plus(core.Cents(100)))})
+			return "budget.resolve", p.command(companytest.Board, "budget.resolve", in.ID, money.ResolveIncident{Incident: in.ID,
+				Action: "raise_budget_and_resume", Amount: new(in.Observed.Plus(core.Cents(100)))})
 		}
 		agent := pick(p, p.agents)
 		if who != companytest.Board {
 			agent = who.Agent
 		}
-		return "cost.report", p.command(who, "cost.report", id, money.ReportCost{Event: money.CostEvent{ID: id, Agent: agent, Issue: core.NullText(value(maybe(p, p.issues))), Provider: "p", Model: "m", Cost: core.Cents(p.rng.Int64N(100)), OccurredAt: core.TimeOf(p.Now)}})
+		return "cost.report", p.command(who, "cost.report", id, money.ReportCost{Event: money.CostEvent{ID: id, Agent: agent,
+			Issue: core.NullText(value(maybe(p, p.issues))), Provider: "p", Model: "m", Cost: core.Cents(p.rng.Int64N(100)),
+			OccurredAt: core.TimeOf(p.Now)}})
 	case 28:
 		p.routines = append(p.routines, id)
-		return "routine.create", p.command(who, "routine.create", id, routine.SaveRoutine{ID: id, Title: new("Routine"), Assignee: maybe(p, p.agents), Goal: maybe(p, p.goals), Parent: maybe(p, p.issues), Concurrency: &routine.RoutineConcurrency[p.rng.IntN(3)]})
+		return "routine.create", p.command(who, "routine.create", id, routine.SaveRoutine{ID: id, Title: new("Routine"),
+			Assignee: maybe(p, p.agents), Goal: maybe(p, p.goals), Parent: maybe(p, p.issues),
+			Concurrency: &routine.RoutineConcurrency[p.rng.IntN(3)]})
 	default:
-		return "routine.run", p.command(who, "routine.run", id, routine.FireRoutine{Routine: pick(p, p.routines), Run: id, Source: "manual"})
+		return "routine.run", p.command(who, "routine.run", id, routine.FireRoutine{Routine: pick(p, p.routines), Run: id,
+			Source: "manual"})
 	}
 }
 
@@ -336,7 +363,8 @@ func (p *player) check() string {
 	}
 	for _, b := range money.Budgets(p.Tx, p.Company, core.TimeOf(p.Now)) {
 		if pol, over := b.Exceeded(); over && money.ScopeExists(p.Tx, p.Company, b.Type, b.ID) && !p.stopped(b) {
-			return fmt.Sprintf("%s %s spent %d of %d in %s and goes on", b.Type, b.ID, b.Spent(pol.Window), pol.Amount, pol.Window)
+			return fmt.Sprintf("%s %s spent %d of %d in %s and goes on", b.Type, b.ID, b.Spent(pol.Window),
+				pol.Amount, pol.Window)
 		}
 	}
 	return ""
@@ -382,7 +410,8 @@ func (p *player) checkIssue(i entity.Issue, owners int) string {
 	if i.Assignee != "" && i.AssigneeUser != "" {
 		return "has two owners"
 	}
-	if a, ok := entity.AgentTable.Get(p.Tx, p.Company, i.Assignee); i.Assignee != "" && !i.Status.Terminal() && (!ok || a.Status == entity.AgentTerminated && i.Held()) {
+	if a, ok := entity.AgentTable.Get(p.Tx, p.Company, i.Assignee); i.Assignee != "" && !i.Status.Terminal() &&
+		(!ok || a.Status == entity.AgentTerminated && i.Held()) {
 		return "is of an agent that is gone: " + i.Assignee
 	}
 	if want := 0; i.Assignee != "" {
@@ -423,10 +452,15 @@ func TestRulesHoldUnderRandomCommands(t *testing.T) {
 		}
 	}
 	t.Logf("carried out %v, refused %v", done, refused)
-	for _, kind := range []string{"agent.create", "agent.update", "agent.pause", "agent.resume", "agent.terminate", "agent.delete", "goal.create", "goal.update", "goal.delete", "project.create", "issue.create",
-		"issue.update", "issue.checkout", "issue.release", "issue.force_release", "issue.delete", "budget.set", "cost.report", "routine.create", "routine.run",
-		"document.save", "annotation.create", "annotation.comment", "annotation.update", "plan.decompose", "skill.create", "skill_comment.create", "skill_comment.update", "skill_test.input", "skill_test.start", "skill_test.forget", "skill.delete",
-		"workspace.create", "workspace.delete", "project.delete", "environment.save", "environment.delete", "comment.create", "comment.delete", "watchdog.set", "watchdog.remove", "issue.monitor", "tree.hold", "tree.release",
+	for _, kind := range []string{"agent.create", "agent.update", "agent.pause", "agent.resume", "agent.terminate",
+		"agent.delete", "goal.create", "goal.update", "goal.delete", "project.create", "issue.create",
+		"issue.update", "issue.checkout", "issue.release", "issue.force_release", "issue.delete", "budget.set", "cost.report",
+		"routine.create", "routine.run",
+		"document.save", "annotation.create", "annotation.comment", "annotation.update", "plan.decompose", "skill.create",
+		"skill_comment.create", "skill_comment.update", "skill_test.input", "skill_test.start", "skill_test.forget",
+		"skill.delete",
+		"workspace.create", "workspace.delete", "project.delete", "environment.save", "environment.delete", "comment.create",
+		"comment.delete", "watchdog.set", "watchdog.remove", "issue.monitor", "tree.hold", "tree.release",
 		"routine_annotation.create", "user.create", "user.suspend"} {
 		if done[kind] == 0 {
 			t.Errorf("%s was never carried out", kind)

@@ -85,9 +85,12 @@ const (
 )
 
 var treeRules = company.Rules{Kinds: []company.Kind{
-	{Name: "resource_tree.grant", From: company.FromBoard | company.FromAgent, Traits: company.Personal | company.NoWork, Weight: company.Weights.Empowering, Do: ledger.Typed(grantTree)},
-	{Name: "resource_tree.revoke", From: company.FromBoard | company.FromAgent, Traits: company.Personal | company.NoWork, Weight: company.Weights.SetUp, Do: ledger.Typed(revokeTree)},
-	{Name: KindTreeCommit, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Upkeep, Do: ledger.Typed(commitTree)},
+	{Name: "resource_tree.grant", From: company.FromBoard | company.FromAgent, Traits: company.Personal | company.NoWork,
+		Weight: company.Weights.Empowering, Do: ledger.Typed(grantTree)},
+	{Name: "resource_tree.revoke", From: company.FromBoard | company.FromAgent, Traits: company.Personal | company.NoWork,
+		Weight: company.Weights.SetUp, Do: ledger.Typed(revokeTree)},
+	{Name: KindTreeCommit, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Upkeep,
+		Do: ledger.Typed(commitTree)},
 }}
 
 // Tree returns the resource tree. It lists names of secrets, and nothing else of them.
@@ -121,7 +124,8 @@ func vertices(tx *ledger.Tx) (out []governance.Vertex) {
 	}
 	for _, n := range ledger.Roster(tx) {
 		if n.Member() {
-			add(governance.Device, map[string]string{"name": n.Name, "role": n.Role, "labels": strings.Join(n.Labels, ",")}, "/network/peers", string(n.ID))
+			add(governance.Device, map[string]string{"name": n.Name, "role": n.Role, "labels": strings.Join(n.Labels, ",")},
+				"/network/peers", string(n.ID))
 		}
 	}
 	for _, c := range entity.Companies(tx) {
@@ -131,7 +135,8 @@ func vertices(tx *ledger.Tx) (out []governance.Vertex) {
 			add(governance.Namespace, nil, at, part)
 		}
 		for _, a := range entity.AgentsOf(tx, c.ID, false) {
-			add(governance.AgentVertex, map[string]string{"name": a.Name, "role": a.Role, "adapter": a.AdapterType, "reports_to": string(a.ReportsTo)}, at, "agents", a.ID)
+			add(governance.AgentVertex, map[string]string{"name": a.Name, "role": a.Role, "adapter": a.AdapterType,
+				"reports_to": string(a.ReportsTo)}, at, "agents", a.ID)
 		}
 		for _, e := range place.NamedEnvironments.All(tx, c.ID) {
 			add(governance.Environment, map[string]string{"name": e.Name, "driver": e.Driver}, at, "environments", e.ID)
@@ -177,7 +182,8 @@ func outcomeOf(tx *ledger.Tx, r entity.Run) (o governance.Score) {
 	o = governance.Score{Trust: governance.Most, Difficulty: governance.Most / 2}
 	i, bound := entity.IssueTable.Get(tx, r.Company, r.Context.IssueID)
 	if bound {
-		o.Difficulty = map[entity.Priority]governance.Level{"critical": 1000, "high": 750, "medium": 500, "low": 250}[i.Priority]
+		o.Difficulty = map[entity.Priority]governance.Level{"critical": 1000, "high": 750, "medium": 500,
+			"low": 250}[i.Priority]
 	}
 	if r.Status == entity.RunSucceeded {
 		o.Performance, o.Reliability = governance.Most, governance.Most
@@ -201,7 +207,10 @@ func TreeGrants(tx *ledger.Tx) (out []TreeGrant) {
 	for _, g := range treeGrants.All(tx) {
 		out = append(out, g)
 	}
-	slices.SortFunc(out, func(a, b TreeGrant) int { return strings.Compare(a.Path+"\x00"+a.Subject, b.Path+"\x00"+b.Subject) })
+	slices.SortFunc(out, func(a, b TreeGrant) int {
+		return strings.Compare(a.Path+"\x00"+a.Subject,
+			b.Path+"\x00"+b.Subject)
+	})
 	return out
 }
 
@@ -253,7 +262,8 @@ func TreePolicy(tx *ledger.Tx, actor ledger.Actor) (out []governance.Grant) {
 		}
 	}
 	for _, g := range TreeGrants(tx) {
-		out = append(out, governance.Grant{Path: g.Path, Subject: g.Subject, Role: governance.TreeRole(g.Role), Deny: g.Deny, Delegate: g.Delegate, Until: int64(g.Until)})
+		out = append(out, governance.Grant{Path: g.Path, Subject: g.Subject, Role: governance.TreeRole(g.Role), Deny: g.Deny,
+			Delegate: g.Delegate, Until: int64(g.Until)})
 	}
 	return out
 }
@@ -269,7 +279,8 @@ func checkTreeGrant(tx *ledger.Tx, p SaveTreeGrant, now core.Time) error {
 	switch {
 	case governance.CheckPath(p.Path) != nil:
 		return ledger.Refuse(ledger.Invalid, nil, "%s", governance.CheckPath(p.Path))
-	case len(p.Subject) > maxSubject || p.Subject != "*" && (id == "" || !slices.Contains([]string{"agent", "user", "company"}, kind)):
+	case len(p.Subject) > maxSubject || p.Subject != "*" &&
+		(id == "" || !slices.Contains([]string{"agent", "user", "company"}, kind)):
 		return ledger.Refuse(ledger.Invalid, nil, "subject: want agent:ID, user:ID, company:ID or *")
 	case !p.Deny && !slices.Contains(governance.TreeRoles, governance.TreeRole(p.Role)):
 		return ledger.Refuse(ledger.Invalid, nil, "role: want viewer, operator, admin or owner")
@@ -293,7 +304,8 @@ func grantTree(c *ledger.Context, p SaveTreeGrant) (any, error) {
 	if err := checkTreeGrant(c.Tx, p, now); err != nil {
 		return nil, err
 	}
-	wanted := governance.Grant{Path: p.Path, Subject: p.Subject, Role: governance.TreeRole(p.Role), Deny: p.Deny, Delegate: p.Delegate, Until: int64(p.Until)}
+	wanted := governance.Grant{Path: p.Path, Subject: p.Subject, Role: governance.TreeRole(p.Role), Deny: p.Deny,
+		Delegate: p.Delegate, Until: int64(p.Until)}
 	me := c.Cmd.Actor.Type + ":" + c.Cmd.Actor.ID
 	if !governance.MayGrant(TreePolicy(c.Tx, c.Cmd.Actor), TreeSubjects(c.Tx, c.Cmd.Actor), wanted, int64(now)) &&
 		!governance.MayGrant(implied(c.Tx, c.Cmd.Actor), []string{me}, wanted, int64(now)) {
@@ -310,7 +322,8 @@ func grantTree(c *ledger.Context, p SaveTreeGrant) (any, error) {
 	g := TreeGrant{p.Path, p.Subject, p.Role, p.Deny, p.Delegate, p.Until, me, now}
 	treeGrants.Put(c.Tx, id, g)
 	c.Record(ledger.Change{Action: "resource_tree.granted", EntityType: "resource_tree", EntityID: id,
-		Details: core.Object{}.Str("path", p.Path).Str("subject", p.Subject).Str("role", p.Role).Bool("deny", p.Deny).Close()})
+		Details: core.Object{}.Str("path", p.Path).Str("subject", p.Subject).Str("role", p.Role).
+			Bool("deny", p.Deny).Close()})
 	return g, nil
 }
 
@@ -321,12 +334,14 @@ func revokeTree(c *ledger.Context, p DropTreeGrant) (any, error) {
 	switch {
 	case !ok:
 		return nil, ledger.Refuse(ledger.NotFound, nil, "subject: %s has no grant on %s", p.Subject, p.Path)
-	case g.By != me && !governance.Permits(TreePolicy(c.Tx, c.Cmd.Actor), TreeSubjects(c.Tx, c.Cmd.Actor), path.Dir(p.Path), "change", int64(core.TimeOf(c.Now))).Allowed &&
+	case g.By != me && !governance.Permits(TreePolicy(c.Tx, c.Cmd.Actor), TreeSubjects(c.Tx, c.Cmd.Actor),
+		path.Dir(p.Path), "change", int64(core.TimeOf(c.Now))).Allowed &&
 		!governance.Permits(implied(c.Tx, c.Cmd.Actor), []string{me}, p.Path, "change", int64(core.TimeOf(c.Now))).Allowed:
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "path: you have no right to revoke this on %s", p.Path)
 	}
 	treeGrants.Delete(c.Tx, id)
-	c.Record(ledger.Change{Action: "resource_tree.revoked", EntityType: "resource_tree", EntityID: id, Details: core.Object{}.Str("path", p.Path).Str("subject", p.Subject).Close()})
+	c.Record(ledger.Change{Action: "resource_tree.revoked", EntityType: "resource_tree", EntityID: id,
+		Details: core.Object{}.Str("path", p.Path).Str("subject", p.Subject).Close()})
 	return g, nil
 }
 

@@ -30,7 +30,8 @@ func TestEveryKindHasAWeight(t *testing.T) {
 			t.Errorf("%s: agents give it, and it is not weighed", k.Name)
 		}
 		if row, ok := governance.ActionOf(k.Name); ok && w.Free == "" && (row.Class != w.Class || row.Base != w.Effect) {
-			t.Errorf("%s: the table of actions says %s %s, the row of the kind %s %s", k.Name, row.Class, row.Base, w.Class, w.Effect)
+			t.Errorf("%s: the table of actions says %s %s, the row of the kind %s %s", k.Name, row.Class, row.Base,
+				w.Class, w.Effect)
 		}
 	}
 }
@@ -64,12 +65,14 @@ func TestNothingPassesWithoutTheGate(t *testing.T) {
 	s := newStory(t, map[string]int{})
 	var put []governance.Rule
 	for n, b := range governance.Branches {
-		put = append(put, governance.Rule{ID: "T-" + string(rune('A'+n)), Branch: b, Severity: governance.Critical, When: "true", Reason: "{act} is out"})
+		put = append(put, governance.Rule{ID: "T-" + string(rune('A'+n)), Branch: b, Severity: governance.Critical,
+			When: "true", Reason: "{act} is out"})
 	}
 	enact(s, govern.Draft{Change: governance.Change{Put: put}})
 	ada := s.Hired("Ada")
 	for _, k := range company.Kinds() {
-		for _, by := range []ledger.Actor{{Type: "user", ID: "local-board"}, {Type: "agent", ID: ada}, {Type: "node", ID: s.node}, {Type: "system", ID: s.node}} {
+		for _, by := range []ledger.Actor{{Type: "user", ID: "local-board"}, {Type: "agent", ID: ada},
+			{Type: "node", ID: s.node}, {Type: "system", ID: s.node}} {
 			c := s.Context(companytest.Board, k.Name, nil)
 			c.Cmd.Actor, c.Tx = by, s.Tx.Child()
 			err := govern.Weigh(c)

@@ -35,7 +35,8 @@ func bindEnv(tx *ledger.Tx, company ledger.CompanyID, env, old json.RawMessage) 
 			continue
 		}
 		if refs++; refs > conceal.MaxRunSecrets {
-			return nil, ledger.Refuse(ledger.Unprocessable, nil, "At most %d variables may refer to secrets", conceal.MaxRunSecrets)
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "At most %d variables may refer to secrets",
+				conceal.MaxRunSecrets)
 		}
 		ref := m[k].(map[string]any)
 		known := slices.ContainsFunc(before, func(o conceal.Binding) bool {
@@ -160,8 +161,10 @@ func SecretUsage(tx *ledger.Tx, of ledger.CompanyID) []SecretBinding {
 			if b.Secret == "" {
 				continue
 			}
-			s := SecretBinding{ID: core.DerivedID("secret-binding", target.ID, b.Name), Company: of, Secret: b.Secret, TargetType: target.Type, TargetID: target.ID,
-				Path: "env." + b.Name, Version: "latest", Required: true, Class: "unclassified", CreatedAt: at, UpdatedAt: at, BindingTarget: target}
+			s := SecretBinding{ID: core.DerivedID("secret-binding", target.ID, b.Name), Company: of, Secret: b.Secret,
+				TargetType: target.Type, TargetID: target.ID,
+				Path: "env." + b.Name, Version: "latest", Required: true, Class: "unclassified", CreatedAt: at, UpdatedAt: at,
+				BindingTarget: target}
 			if b.Version != 0 {
 				s.Version = b.Version
 			}
@@ -184,7 +187,8 @@ func (bindings) BindEnv(tx *ledger.Tx, company ledger.CompanyID, env, old json.R
 	return bindEnv(tx, company, env, old)
 }
 
-func (bindings) BindConfig(tx *ledger.Tx, company ledger.CompanyID, config, old json.RawMessage) (json.RawMessage, error) {
+func (bindings) BindConfig(tx *ledger.Tx, company ledger.CompanyID, config,
+	old json.RawMessage) (json.RawMessage, error) {
 	return bindConfig(tx, company, config, old)
 }
 

@@ -102,7 +102,8 @@ func encodings(v string, add func(string)) {
 		add(string(b[1 : len(b)-1]))
 		add(strings.ReplaceAll(string(b[1:len(b)-1]), "/", `\/`))
 	}
-	for _, escaped := range []string{url.QueryEscape(v), url.PathEscape(v), strings.ReplaceAll(url.QueryEscape(v), "+", "%20")} {
+	for _, escaped := range []string{url.QueryEscape(v), url.PathEscape(v), strings.ReplaceAll(url.QueryEscape(v),
+		"+", "%20")} {
 		add(escaped)
 		add(lowerEscapes(escaped))
 	}

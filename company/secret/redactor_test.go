@@ -40,10 +40,12 @@ func FuzzRedactor(f *testing.F) {
 // If one value is a prefix of another, no part of the longer one is shown, also in pieces.
 func TestRedactorTakesTheLongest(t *testing.T) {
 	t.Parallel()
-	r := secret.NewRedactor([]string{"canary", "canary-long", "line one is long enough\n  line two is long enough", `with"quote`})
+	r := secret.NewRedactor([]string{"canary", "canary-long", "line one is long enough\n  line two is long enough",
+		`with"quote`})
 	for _, c := range []struct{ in, want string }{
 		{"a canary-long b", "a * b"}, {"a canary b", "a * b"}, {"a canary-lon", "a *-lon"}, {"canarycanary-long", "**"},
-		{"> line one is long enough\n> line two is long enough", "> *\n> *"}, {`"with\"quote"`, `"*"`}, {`with"quote`, "*"}, {"can", "can"},
+		{"> line one is long enough\n> line two is long enough", "> *\n> *"}, {`"with\"quote"`, `"*"`}, {`with"quote`, "*"},
+		{"can", "can"},
 	} {
 		want := strings.ReplaceAll(c.want, "*", conceal.Redacted)
 		if got := r.Clean(c.in); got != want {
@@ -74,8 +76,10 @@ func TestRedactorKnowsEncodedForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	forms := map[string]string{
-		"hex": hex.EncodeToString([]byte(value)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(value))), "query": url.QueryEscape(value), "path": url.PathEscape(value),
-		"small escapes": strings.ToLower(url.QueryEscape(value)), "JSON for HTML": string(escaped), "JSON": string(core.AppendJSONString(nil, value)), "JSON, slashes": strings.ReplaceAll(string(escaped), "/", `\/`),
+		"hex": hex.EncodeToString([]byte(value)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(value))),
+		"query": url.QueryEscape(value), "path": url.PathEscape(value),
+		"small escapes": strings.ToLower(url.QueryEscape(value)), "JSON for HTML": string(escaped),
+		"JSON": string(core.AppendJSONString(nil, value)), "JSON, slashes": strings.ReplaceAll(string(escaped), "/", `\/`),
 		"%20": strings.ReplaceAll(url.QueryEscape(value), "+", "%20"),
 	}
 	for n := range 5 {
@@ -91,7 +95,8 @@ func TestRedactorKnowsEncodedForms(t *testing.T) {
 		if !strings.Contains(got, conceal.Redacted) || !strings.HasSuffix(got, " end") {
 			t.Errorf("%s: %q becomes %q", name, text, got)
 		}
-		if left := strings.ReplaceAll(got, conceal.Redacted, ""); len(left) > len("Authorization:  end")+16 { // characters that also encode neighbouring bytes
+		if left := strings.ReplaceAll(got, conceal.Redacted,
+			""); len(left) > len("Authorization:  end")+16 { // characters that also encode neighbouring bytes
 			t.Errorf("%s: %q is left of %q", name, left, text)
 		}
 		pieces := ""

@@ -25,7 +25,8 @@ type Resolution struct {
 // replaced by plain text. Variables of the run's project override the agent's, and those of
 // its routine override both. open decrypts sealed bytes. The error names the variables
 // without a value and why, but no value; Uses are set even then.
-func Resolve(tx *ledger.Tx, mesh string, run entity.Run, config json.RawMessage, open func(aad, sealed []byte) ([]byte, error)) (Resolution, error) {
+func Resolve(tx *ledger.Tx, mesh string, run entity.Run, config json.RawMessage, open func(aad, sealed []byte) ([]byte,
+	error)) (Resolution, error) {
 	r := resolver{tx: tx, mesh: mesh, run: run, open: open, vars: map[string]string{}, values: map[string]bool{}}
 	err := r.all(config)
 	if err != nil {

@@ -176,7 +176,8 @@ const (
 
 var secretKinds = []company.Kind{
 	{Name: KindSecretCreate, From: company.FromBoard, Weight: company.Weights.Sealing, Do: ledger.Typed(createSecret)},
-	{Name: KindSecretRotate, From: company.FromBoard, Weight: company.Weights.Sealing, Do: ledger.Typed(HandleRotateSecret)},
+	{Name: KindSecretRotate, From: company.FromBoard, Weight: company.Weights.Sealing,
+		Do: ledger.Typed(HandleRotateSecret)},
 	{Name: KindSecretUpdate, From: company.FromBoard, Weight: company.Weights.Sealing, Do: ledger.Typed(updateSecret)},
 	{Name: KindSecretDelete, From: company.FromBoard, Weight: company.Weights.Erase, Do: ledger.Typed(deleteSecret)},
 	{Name: KindSecretAccess, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(accessSecrets)},
@@ -299,7 +300,8 @@ func createSecret(c *ledger.Context, p SaveSecret) (any, error) {
 		return nil, err
 	}
 	now := core.TimeOf(c.Now)
-	s := Secret{ID: p.ID, Company: row.ID, Scope: "company", Key: cmp.Or(p.Key, SecretKey(p.Name), p.ID), Name: p.Name, Status: "active", Latest: 1, Oldest: 1,
+	s := Secret{ID: p.ID, Company: row.ID, Scope: "company", Key: cmp.Or(p.Key, SecretKey(p.Name), p.ID), Name: p.Name,
+		Status: "active", Latest: 1, Oldest: 1,
 		Description: core.NullText(p.Description), RotatedAt: now, CreatedAt: now, UpdatedAt: now}
 	if core.IsAgent(c) {
 		s.ByAgent = core.NullText(c.Cmd.Actor.ID)
@@ -314,16 +316,19 @@ func createSecret(c *ledger.Context, p SaveSecret) (any, error) {
 		if !ok || d.Status != "active" {
 			return nil, ledger.Refuse(ledger.NotFound, nil, "User secret definition not found")
 		}
-		s.Scope, s.Owner, s.Definition, s.Key, s.Name = "user", core.NullText(c.Cmd.Actor.ID), core.NullText(d.ID), d.Key, d.Name
+		s.Scope, s.Owner, s.Definition, s.Key, s.Name = "user", core.NullText(c.Cmd.Actor.ID), core.NullText(d.ID),
+			d.Key, d.Name
 		if _, ok := UserSecret(c.Tx, row.ID, d.ID, c.Cmd.Actor.ID); ok {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "Secret already exists: %s", d.Name)
 		}
 	}
-	if err := cmp.Or(s.check(), conceal.CheckSealed(p.Sealed), s.claim(c.Tx, Secret{}), core.HasRoom(Secrets.All(c.Tx, row.ID), MaxSecrets, "secrets")); err != nil {
+	if err := cmp.Or(s.check(), conceal.CheckSealed(p.Sealed), s.claim(c.Tx, Secret{}),
+		core.HasRoom(Secrets.All(c.Tx, row.ID), MaxSecrets, "secrets")); err != nil {
 		return nil, err
 	}
 	Secrets.Put(c.Tx, row.ID, s.ID, s)
-	secretVersions.Put(c.Tx, row.ID, secretPart(s.ID, 1), SecretVersion{Secret: s.ID, Version: 1, Sealed: p.Sealed, CreatedAt: now})
+	secretVersions.Put(c.Tx, row.ID, secretPart(s.ID, 1), SecretVersion{Secret: s.ID, Version: 1, Sealed: p.Sealed,
+		CreatedAt: now})
 	c.Record(ledger.Change{Action: "secret.created", EntityType: "secret", EntityID: s.ID,
 		Details: core.Object{}.Str("name", s.Name).Str("provider", LocalProvider).Str("scope", s.Scope).Close()})
 	return s, nil
@@ -344,14 +349,16 @@ func HandleRotateSecret(c *ledger.Context, p RotateSecret) (any, error) {
 		return nil, err
 	}
 	if p.Version != s.Latest+1 {
-		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Int("latestVersion", int64(s.Latest)).Close(), "Secret was rotated by someone else")
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Int("latestVersion", int64(s.Latest)).Close(),
+			"Secret was rotated by someone else")
 	}
 	if err := conceal.CheckSealed(p.Sealed); err != nil {
 		return nil, err
 	}
 	now := core.TimeOf(c.Now)
 	s.Latest, s.RotatedAt, s.UpdatedAt = p.Version, now, now
-	secretVersions.Put(c.Tx, s.Company, secretPart(s.ID, s.Latest), SecretVersion{Secret: s.ID, Version: s.Latest, Sealed: p.Sealed, CreatedAt: now})
+	secretVersions.Put(c.Tx, s.Company, secretPart(s.ID, s.Latest), SecretVersion{Secret: s.ID, Version: s.Latest,
+		Sealed: p.Sealed, CreatedAt: now})
 	for ; s.Latest-s.Oldest >= MaxSecretVersions; s.Oldest++ {
 		secretVersions.Delete(c.Tx, s.Company, secretPart(s.ID, s.Oldest))
 	}
@@ -403,7 +410,8 @@ func deleteSecret(c *ledger.Context, p DropSecret) (any, error) {
 		secretAccesses.Delete(c.Tx, s.Company, secretPart(s.ID, n))
 	}
 	Secrets.Delete(c.Tx, s.Company, s.ID)
-	c.Record(ledger.Change{Action: "secret.deleted", EntityType: "secret", EntityID: s.ID, Details: core.Object{}.Str("name", s.Name).Close()})
+	c.Record(ledger.Change{Action: "secret.deleted", EntityType: "secret", EntityID: s.ID,
+		Details: core.Object{}.Str("name", s.Name).Close()})
 	return nil, nil
 }
 
@@ -430,9 +438,11 @@ func accessSecrets(c *ledger.Context, p UseSecrets) (any, error) {
 		if !ok {
 			continue
 		}
-		a := SecretAccess{ID: core.DerivedID("secret-access", s.ID, ledger.Order(c.Height), strconv.Itoa(i)), Company: r.Company, Secret: s.ID, Version: u.Version,
+		a := SecretAccess{ID: core.DerivedID("secret-access", s.ID, ledger.Order(c.Height), strconv.Itoa(i)),
+			Company: r.Company, Secret: s.ID, Version: u.Version,
 			Provider: LocalProvider, ActorType: "agent", Actor: r.Agent, Consumer: "agent", ConsumeID: r.Agent, Path: u.Path,
-			Issue: core.NullText(r.Context.IssueID), Run: core.NullText(r.ID), Outcome: "success", Node: string(c.Origin), CreatedAt: now}
+			Issue: core.NullText(r.Context.IssueID), Run: core.NullText(r.ID), Outcome: "success", Node: string(c.Origin),
+			CreatedAt: now}
 		if u.Error != "" {
 			a.Outcome, a.ErrorCode = "failure", core.NullText(u.Error)
 		} else {
@@ -448,7 +458,8 @@ func accessSecrets(c *ledger.Context, p UseSecrets) (any, error) {
 		}
 	}
 	c.Record(ledger.Change{Action: "secret.accessed", EntityType: "heartbeat_run", EntityID: r.ID,
-		Details: core.Object{}.Str("agentId", r.Agent).List("names", names).Int("uses", int64(len(p.Uses))).Int("failed", int64(failed)).Close()})
+		Details: core.Object{}.Str("agentId", r.Agent).List("names", names).Int("uses", int64(len(p.Uses))).
+			Int("failed", int64(failed)).Close()})
 	return nil, nil
 }
 

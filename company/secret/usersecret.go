@@ -49,9 +49,12 @@ const (
 )
 
 var userSecretKinds = []company.Kind{
-	{Name: KindUserSecretDefine, From: company.FromBoard, Traits: company.Importable, Weight: company.Weights.Sealing, Do: ledger.Typed(defineUserSecret)},
-	{Name: KindUserSecretRedefine, From: company.FromBoard, Weight: company.Weights.Sealing, Do: ledger.Typed(redefineUserSecret)},
-	{Name: KindUserSecretUndefine, From: company.FromBoard, Weight: company.Weights.Erase, Do: ledger.Typed(undefineUserSecret)},
+	{Name: KindUserSecretDefine, From: company.FromBoard, Traits: company.Importable, Weight: company.Weights.Sealing,
+		Do: ledger.Typed(defineUserSecret)},
+	{Name: KindUserSecretRedefine, From: company.FromBoard, Weight: company.Weights.Sealing,
+		Do: ledger.Typed(redefineUserSecret)},
+	{Name: KindUserSecretUndefine, From: company.FromBoard, Weight: company.Weights.Erase,
+		Do: ledger.Typed(undefineUserSecret)},
 }
 
 // UserSecretDefinitionOf returns a definition by ID.
@@ -115,14 +118,16 @@ func defineUserSecret(c *ledger.Context, p SaveUserSecretDefinition) (any, error
 		return nil, err
 	}
 	now := core.TimeOf(c.Now)
-	d := UserSecretDefinition{ID: p.ID, Company: row.ID, Key: p.Key, Status: "active", ByUser: core.NullText(c.Cmd.Actor.ID), CreatedAt: now, UpdatedAt: now}
+	d := UserSecretDefinition{ID: p.ID, Company: row.ID, Key: p.Key, Status: "active",
+		ByUser: core.NullText(c.Cmd.Actor.ID), CreatedAt: now, UpdatedAt: now}
 	if d, err = d.with(p); err != nil {
 		return nil, err
 	}
 	if _, ok := UserSecretDefinitionByKey(c.Tx, row.ID, d.Key); ok {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "User secret definition already exists: %s", d.Key)
 	}
-	if err := core.HasRoom(userSecretDefinitions.All(c.Tx, row.ID), MaxUserSecretDefinitions, "user secret definitions"); err != nil {
+	if err := core.HasRoom(userSecretDefinitions.All(c.Tx, row.ID), MaxUserSecretDefinitions,
+		"user secret definitions"); err != nil {
 		return nil, err
 	}
 	return d.store(c, "user_secret_definition.created")
@@ -137,7 +142,8 @@ func (d UserSecretDefinition) with(p SaveUserSecretDefinition) (UserSecretDefini
 
 func (d UserSecretDefinition) store(c *ledger.Context, action string) (any, error) {
 	userSecretDefinitions.Put(c.Tx, d.Company, d.ID, d)
-	c.Record(ledger.Change{Action: action, EntityType: "user_secret_definition", EntityID: d.ID, Details: core.Object{}.Str("key", d.Key).Str("name", d.Name).Close()})
+	c.Record(ledger.Change{Action: action, EntityType: "user_secret_definition", EntityID: d.ID,
+		Details: core.Object{}.Str("key", d.Key).Str("name", d.Name).Close()})
 	return d, nil
 }
 
@@ -166,6 +172,7 @@ func undefineUserSecret(c *ledger.Context, p DropSecret) (any, error) {
 		}
 	}
 	userSecretDefinitions.Delete(c.Tx, d.Company, d.ID)
-	c.Record(ledger.Change{Action: "user_secret_definition.deleted", EntityType: "user_secret_definition", EntityID: d.ID, Details: core.Object{}.Str("key", d.Key).Close()})
+	c.Record(ledger.Change{Action: "user_secret_definition.deleted", EntityType: "user_secret_definition", EntityID: d.ID,
+		Details: core.Object{}.Str("key", d.Key).Close()})
 	return nil, nil
 }

@@ -111,8 +111,10 @@ const (
 
 // Rules are those of this room.
 var Rules = company.Rules{Kinds: []company.Kind{
-	{Name: KindRegister, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork, Weight: company.Weights.MeshSettings, Do: ledger.Typed(register)},
-	{Name: KindRemove, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork, Weight: company.Weights.MeshSettings, Do: ledger.Typed(remove)},
+	{Name: KindRegister, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
+		Weight: company.Weights.MeshSettings, Do: ledger.Typed(register)},
+	{Name: KindRemove, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
+		Weight: company.Weights.MeshSettings, Do: ledger.Typed(remove)},
 }}
 
 var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -164,20 +166,24 @@ func register(c *ledger.Context, p Register) (any, error) {
 	s, known := services.Get(c.Tx, p.Name)
 	if !known {
 		if len(All(c.Tx)) >= MaxServices {
-			return nil, ledger.Refuse(ledger.Conflict, nil, "the mesh has %d services, as many as it may have: remove one", MaxServices)
+			return nil, ledger.Refuse(ledger.Conflict, nil, "the mesh has %d services, as many as it may have: remove one",
+				MaxServices)
 		}
 		s = Service{Name: p.Name, CreatedAt: now}
 	}
 	sum := sha256.Sum256(ledger.Marshal(Register{Name: p.Name, Version: p.Version, Methods: p.Methods}))
 	hash := hex.EncodeToString(sum[:])
 	if known && s.Version == p.Version && s.Hash != hash {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "service %s: version %s has another contract; a changed contract needs a new version", p.Name, p.Version)
+		return nil, ledger.Refuse(ledger.Conflict, nil,
+			"service %s: version %s has another contract; a changed contract needs a new version", p.Name, p.Version)
 	}
-	s.Version, s.Provider, s.Methods, s.Probe, s.Hash, s.UpdatedAt, s.By = p.Version, p.Provider, p.Methods, p.Probe, hash, now, c.Cmd.Actor.ID
+	s.Version, s.Provider, s.Methods, s.Probe, s.Hash, s.UpdatedAt, s.By = p.Version, p.Provider, p.Methods, p.Probe, hash,
+		now, c.Cmd.Actor.ID
 	s.Registered++
 	services.Put(c.Tx, s.Name, s)
 	c.Record(ledger.Change{Action: "service.registered", EntityType: "service", EntityID: s.Name,
-		Details: core.Object{}.Str("version", s.Version).Str("provider", s.Provider).Str("contract", s.Hash).Int("methods", int64(len(s.Methods))).Close()})
+		Details: core.Object{}.Str("version", s.Version).Str("provider", s.Provider).Str("contract", s.Hash).
+			Int("methods", int64(len(s.Methods))).Close()})
 	return s, nil
 }
 
@@ -187,6 +193,7 @@ func remove(c *ledger.Context, p Remove) (any, error) {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Service not found")
 	}
 	services.Delete(c.Tx, s.Name)
-	c.Record(ledger.Change{Action: "service.removed", EntityType: "service", EntityID: s.Name, Details: core.Object{}.Str("version", s.Version).Close()})
+	c.Record(ledger.Change{Action: "service.removed", EntityType: "service", EntityID: s.Name,
+		Details: core.Object{}.Str("version", s.Version).Close()})
 	return nil, nil
 }

@@ -29,14 +29,16 @@ func TestAContractDoesNotChange(t *testing.T) {
 		t.Errorf("registered again it is %+v", s)
 	}
 	other.Methods = other.Methods[1:]
-	companytest.WantRefusal(t, d.Do(companytest.Board, service.KindRegister, other, nil), ledger.Conflict, "service mail: version 1 has another contract; a changed contract needs a new version")
+	companytest.WantRefusal(t, d.Do(companytest.Board, service.KindRegister, other, nil), ledger.Conflict,
+		"service mail: version 1 has another contract; a changed contract needs a new version")
 	other.Version = "2"
 	d.Must(t, companytest.Board, service.KindRegister, other, &s)
 	if s.Hash == first || len(s.Methods) != 1 {
 		t.Errorf("version 2 is %+v", s)
 	}
 	d.Must(t, companytest.Board, service.KindRemove, service.Remove{Name: "mail"}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, service.KindRemove, service.Remove{Name: "mail"}, nil), ledger.NotFound, "Service not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, service.KindRemove, service.Remove{Name: "mail"}, nil),
+		ledger.NotFound, "Service not found")
 }
 
 func TestBadContractsAreRefused(t *testing.T) {

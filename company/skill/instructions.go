@@ -85,7 +85,8 @@ func ManagedInstructions(company ledger.CompanyID, agent string) string {
 // as a JSON object.
 func ManagedInstructionsConfig(company ledger.CompanyID, agent, entry string) json.RawMessage {
 	root := ManagedInstructions(company, agent)
-	return core.Object{}.Str(instructionsFile, root+"/"+entry).Str(instructionsRoot, root).Str(instructionsEntry, entry).Str(instructionsMode, "managed").Close()
+	return core.Object{}.Str(instructionsFile, root+"/"+entry).Str(instructionsRoot, root).Str(instructionsEntry, entry).
+		Str(instructionsMode, "managed").Close()
 }
 
 // InstructionsOf returns the instructions of an agent.
@@ -134,7 +135,8 @@ func InstructionsFor(tx *ledger.Tx, of ledger.CompanyID, agent string) *company.
 // leads out of the folder.
 func CleanInstructionPath(p string) (string, error) {
 	if _, err := CleanSkillPath(p); err != nil || !localPath(p) {
-		return "", ledger.Refuse(ledger.Unprocessable, nil, "Invalid path: expected one within the instructions, such as notes/HOW.md")
+		return "", ledger.Refuse(ledger.Unprocessable, nil,
+			"Invalid path: expected one within the instructions, such as notes/HOW.md")
 	}
 	return p, nil
 }
@@ -226,8 +228,10 @@ const (
 )
 
 var instructionKinds = []company.Kind{
-	{Name: KindInstructionsFile, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Skilling, Do: ledger.Typed(saveInstructionFile)},
-	{Name: KindInstructionsSet, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Skilling, Do: ledger.Typed(setInstructions)},
+	{Name: KindInstructionsFile, From: company.FromBoard | company.FromAgent, Traits: company.Importable,
+		Weight: company.Weights.Skilling, Do: ledger.Typed(saveInstructionFile)},
+	{Name: KindInstructionsSet, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Skilling,
+		Do: ledger.Typed(setInstructions)},
 }
 
 // mayInstruct allows the board, the agent itself and its managers to change an agent's
@@ -241,7 +245,8 @@ func mayInstruct(c *ledger.Context, a entity.Agent) error {
 			return nil
 		}
 	}
-	return ledger.Refuse(ledger.Forbidden, nil, "Only the agent itself or one that it reports to can change its instructions")
+	return ledger.Refuse(ledger.Forbidden, nil,
+		"Only the agent itself or one that it reports to can change its instructions")
 }
 
 // instructed returns the agent that a command names, if the actor may change its instructions.
@@ -296,7 +301,8 @@ func saveInstructionFile(c *ledger.Context, p SaveInstructionFile) (any, error) 
 	}
 	in := InstructionsOf(c.Tx, a)
 	if in.Mode == "external" {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "The instructions of this agent lie on its node; set mode to managed to keep them in the mesh")
+		return nil, ledger.Refuse(ledger.Unprocessable, nil,
+			"The instructions of this agent lie on its node; set mode to managed to keep them in the mesh")
 	}
 	n := slices.IndexFunc(in.Files, func(f InstructionFile) bool { return f.Path == at })
 	action := "agent.instructions_file_updated"
@@ -327,10 +333,12 @@ func saveInstructionFile(c *ledger.Context, p SaveInstructionFile) (any, error) 
 		c.Set(instructionKey(a.Company, a.ID, at), []byte(p.Content))
 	}
 	instructionRows.Put(c.Tx, a.Company, a.ID, instructionFiles{in.Files})
-	if err := configure(c, a, ManagedInstructionsConfig(a.Company, a.ID, in.Entry), legacyIf(p.ClearLegacy)...); err != nil {
+	if err := configure(c, a, ManagedInstructionsConfig(a.Company, a.ID, in.Entry),
+		legacyIf(p.ClearLegacy)...); err != nil {
 		return nil, err
 	}
-	c.Record(ledger.Change{Action: action, EntityType: "agent", EntityID: a.ID, Details: core.Object{}.Str("path", at).Close()})
+	c.Record(ledger.Change{Action: action, EntityType: "agent", EntityID: a.ID, Details: core.Object{}.Str("path",
+		at).Close()})
 	return company.AgentRef{ID: a.ID}, nil
 }
 
@@ -341,7 +349,8 @@ func setInstructions(c *ledger.Context, p SetInstructions) (any, error) {
 	}
 	patch, drop, action := json.RawMessage("{}"), legacyIf(p.ClearLegacy), "agent.instructions_bundle_updated"
 	in := InstructionsOf(c.Tx, a)
-	external := p.Mode != nil && *p.Mode == "external" || p.Mode == nil && in.Mode == "external" || p.Key != "" && p.File != nil && *p.File != ""
+	external := p.Mode != nil && *p.Mode == "external" || p.Mode == nil && in.Mode == "external" || p.Key != "" &&
+		p.File != nil && *p.File != ""
 	if external && !core.IsBoard(c) {
 		return nil, core.ErrBoardOnly() // external paths name files of the executing node
 	}
@@ -361,7 +370,8 @@ func setInstructions(c *ledger.Context, p SetInstructions) (any, error) {
 		action = "agent.instructions_path_updated"
 		switch {
 		case !slices.Contains(InstructionPathKeys, p.Key):
-			return nil, ledger.Refuse(ledger.Unprocessable, nil, "adapterConfigKey is one of %s", strings.Join(InstructionPathKeys, ", "))
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "adapterConfigKey is one of %s",
+				strings.Join(InstructionPathKeys, ", "))
 		case p.File == nil || *p.File == "":
 			drop = append(slices.Clone(drop), p.Key)
 			if p.Key == instructionsFile {
@@ -371,7 +381,8 @@ func setInstructions(c *ledger.Context, p SetInstructions) (any, error) {
 			return nil, ledger.Refuse(ledger.Unprocessable, nil, "path must be absolute, of at most 4096 bytes")
 		default:
 			if p.Key == instructionsFile {
-				patch = core.Object{}.Str(instructionsRoot, path.Dir(*p.File)).Str(instructionsEntry, path.Base(*p.File)).Str(instructionsMode, "external").Str(p.Key, *p.File).Close()
+				patch = core.Object{}.Str(instructionsRoot, path.Dir(*p.File)).Str(instructionsEntry, path.Base(*p.File)).
+					Str(instructionsMode, "external").Str(p.Key, *p.File).Close()
 			} else {
 				patch = core.Object{}.Str(p.Key, *p.File).Close()
 			}
@@ -380,7 +391,8 @@ func setInstructions(c *ledger.Context, p SetInstructions) (any, error) {
 		if !path.IsAbs(in.Root) || len(in.Root) > 4096 {
 			return nil, ledger.Refuse(ledger.Unprocessable, nil, "External instructions bundles require an absolute rootPath")
 		}
-		patch = core.Object{}.Str(instructionsFile, path.Join(in.Root, in.Entry)).Str(instructionsRoot, in.Root).Str(instructionsEntry, in.Entry).Str(instructionsMode, "external").Close()
+		patch = core.Object{}.Str(instructionsFile, path.Join(in.Root, in.Entry)).Str(instructionsRoot, in.Root).
+			Str(instructionsEntry, in.Entry).Str(instructionsMode, "external").Close()
 	case in.Mode == "managed" || p.Entry != nil:
 		patch = ManagedInstructionsConfig(a.Company, a.ID, in.Entry)
 	case in.Mode != "":
@@ -389,7 +401,8 @@ func setInstructions(c *ledger.Context, p SetInstructions) (any, error) {
 	if err := configure(c, a, patch, drop...); err != nil {
 		return nil, err
 	}
-	c.Record(ledger.Change{Action: action, EntityType: "agent", EntityID: a.ID, Details: core.Object{}.Str("mode", in.Mode).Str("entryFile", in.Entry).Close()})
+	c.Record(ledger.Change{Action: action, EntityType: "agent", EntityID: a.ID, Details: core.Object{}.Str("mode",
+		in.Mode).Str("entryFile", in.Entry).Close()})
 	return company.AgentRef{ID: a.ID}, nil
 }
 
@@ -404,7 +417,8 @@ func dropInstructions(tx *ledger.Tx, a entity.Agent) {
 
 // Rules are the commands and hooks that this package adds to the kernel.
 var Rules = company.Rules{
-	Kinds: slices.Concat(skillReviewKinds, toolKinds, toolCallKinds, skillKinds, skillVersionKinds, memoryKinds, instructionKinds),
+	Kinds: slices.Concat(skillReviewKinds, toolKinds, toolCallKinds, skillKinds, skillVersionKinds, memoryKinds,
+		instructionKinds),
 	AgentDeleted: func(c *ledger.Context, a entity.Agent) {
 		dropInstructions(c.Tx, a)
 		dropMemories(c.Tx, a)
@@ -448,7 +462,8 @@ func check(n entity.NewInstructions) error {
 		entry = entry || f.Path == n.Entry
 	}
 	if !entry {
-		return ledger.Refuse(ledger.Unprocessable, nil, "instructionsBundle.files has no %s; give it, or name another of the files as entryFile", n.Entry)
+		return ledger.Refuse(ledger.Unprocessable, nil,
+			"instructionsBundle.files has no %s; give it, or name another of the files as entryFile", n.Entry)
 	}
 	return nil
 }

@@ -136,10 +136,14 @@ const (
 )
 
 var memoryKinds = []company.Kind{
-	{Name: KindMemoryPut, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Text, Do: ledger.Typed(putMemory)},
-	{Name: KindMemoryDelete, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Erase, Do: ledger.Typed(dropMemory)},
-	{Name: KindMessageSend, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Talk, Do: ledger.Typed(sendMessage)},
-	{Name: KindMessageTake, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Talk, Do: ledger.Typed(takeMessages)},
+	{Name: KindMemoryPut, From: company.FromBoard | company.FromAgent, Traits: company.Importable,
+		Weight: company.Weights.Text, Do: ledger.Typed(putMemory)},
+	{Name: KindMemoryDelete, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Erase,
+		Do: ledger.Typed(dropMemory)},
+	{Name: KindMessageSend, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Talk,
+		Do: ledger.Typed(sendMessage)},
+	{Name: KindMessageTake, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Talk,
+		Do: ledger.Typed(takeMessages)},
 }
 
 // ownMemory refuses an actor who may not change the memory and inbox of an agent. The board
@@ -160,7 +164,8 @@ func putMemory(c *ledger.Context, p PutMemory) (any, error) {
 		return nil, err
 	}
 	if !memoryKeys.MatchString(p.Key) {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "A key has up to 128 letters, digits, dots, colons, dashes and underscores")
+		return nil, ledger.Refuse(ledger.Invalid, nil,
+			"A key has up to 128 letters, digits, dots, colons, dashes and underscores")
 	}
 	if len(p.Value) > MaxMemoryValue {
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A memory has at most %d bytes", MaxMemoryValue)
@@ -174,7 +179,8 @@ func putMemory(c *ledger.Context, p PutMemory) (any, error) {
 	}
 	use.Bytes += int64(len(p.Value) - len(m.Value))
 	if use.Memories > MaxMemories || use.Bytes > MaxMemoryBytes {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An agent keeps at most %d memories of %d bytes in all; delete some first", MaxMemories, MaxMemoryBytes)
+		return nil, ledger.Refuse(ledger.Unprocessable, nil,
+			"An agent keeps at most %d memories of %d bytes in all; delete some first", MaxMemories, MaxMemoryBytes)
 	}
 	m.Value, m.UpdatedAt = p.Value, now
 	memoryUses.Put(c.Tx, company, p.Agent, use)
@@ -196,7 +202,8 @@ func dropMemory(c *ledger.Context, p DropMemory) (any, error) {
 	use.Memories, use.Bytes = use.Memories-1, use.Bytes-int64(len(m.Value))
 	memoryUses.Put(c.Tx, company, p.Agent, use)
 	memories.Delete(c.Tx, company, p.Agent+"."+p.Key)
-	c.Record(ledger.Change{Action: "agent.memory_deleted", EntityType: "agent", EntityID: p.Agent, Details: core.Object{}.Str("key", p.Key).Close()})
+	c.Record(ledger.Change{Action: "agent.memory_deleted", EntityType: "agent", EntityID: p.Agent,
+		Details: core.Object{}.Str("key", p.Key).Close()})
 	return m, nil
 }
 
@@ -215,7 +222,8 @@ func sendMessage(c *ledger.Context, p SendMessage) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, to.Standing(), "The agent is terminated and takes no messages")
 	}
 	if p.ID == "" || len(p.Type) > maxMessageType || len(p.Correlation) > maxMessageType {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "A message has an ID, and a type and a correlation of at most %d bytes", maxMessageType)
+		return nil, ledger.Refuse(ledger.Invalid, nil,
+			"A message has an ID, and a type and a correlation of at most %d bytes", maxMessageType)
 	}
 	if len(p.Payload) > MaxMessage || !json.Valid(p.Payload) {
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A message's payload is JSON of at most %d bytes", MaxMessage)
@@ -226,8 +234,9 @@ func sendMessage(c *ledger.Context, p SendMessage) (any, error) {
 	}
 	use.Inbox++
 	memoryUses.Put(c.Tx, of, to.ID, use)
-	m := Message{ID: p.ID, Company: of, To: to.ID, From: c.Cmd.Actor.ID, FromType: c.Cmd.Actor.Type, Type: p.Type, Correlation: core.NullText(p.Correlation),
-		Payload: p.Payload, Height: c.Height, SentAt: core.TimeOf(c.Now)}
+	m := Message{ID: p.ID, Company: of, To: to.ID, From: c.Cmd.Actor.ID, FromType: c.Cmd.Actor.Type, Type: p.Type,
+		Correlation: core.NullText(p.Correlation),
+		Payload:     p.Payload, Height: c.Height, SentAt: core.TimeOf(c.Now)}
 	c.Record(ledger.Change{Action: "agent.message_sent", EntityType: "agent", EntityID: to.ID,
 		Details: core.Object{}.Str("messageId", p.ID).Str("type", p.Type).Int("bytes", int64(len(p.Payload))).Close()})
 	return messages.Put(c.Tx, of, messageRow(to.ID, c.Height, p.ID), m), nil
@@ -255,7 +264,8 @@ func takeMessages(c *ledger.Context, p TakeMessages) (any, error) {
 	use, _ := memoryUses.Get(c.Tx, company, p.Agent)
 	use.Inbox -= int64(taken)
 	memoryUses.Put(c.Tx, company, p.Agent, use)
-	c.Record(ledger.Change{Action: "agent.messages_taken", EntityType: "agent", EntityID: p.Agent, Details: core.Object{}.Int("count", int64(taken)).Close()})
+	c.Record(ledger.Change{Action: "agent.messages_taken", EntityType: "agent", EntityID: p.Agent,
+		Details: core.Object{}.Int("count", int64(taken)).Close()})
 	return map[string]int64{"taken": int64(taken)}, nil
 }
 

@@ -140,11 +140,16 @@ const (
 )
 
 var skillKinds = []company.Kind{
-	{Name: KindSkillCreate, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Traits: company.Importable, Weight: company.Weights.Skilling, Do: ledger.Typed(createSkill)},
-	{Name: KindSkillUpdate, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Skilling, Do: ledger.Typed(updateSkill)},
-	{Name: KindSkillDelete, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Erase, Do: ledger.Typed(deleteSkill)},
-	{Name: KindSkillFile, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Traits: company.Importable, Weight: company.Weights.Skilling, Do: ledger.Typed(saveSkillFile)},
-	{Name: KindAgentSkills, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Skilling, Do: ledger.Typed(syncSkills)},
+	{Name: KindSkillCreate, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills,
+		Traits: company.Importable, Weight: company.Weights.Skilling, Do: ledger.Typed(createSkill)},
+	{Name: KindSkillUpdate, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills,
+		Weight: company.Weights.Skilling, Do: ledger.Typed(updateSkill)},
+	{Name: KindSkillDelete, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills,
+		Weight: company.Weights.Erase, Do: ledger.Typed(deleteSkill)},
+	{Name: KindSkillFile, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills,
+		Traits: company.Importable, Weight: company.Weights.Skilling, Do: ledger.Typed(saveSkillFile)},
+	{Name: KindAgentSkills, From: company.FromBoard | company.FromAgent, Traits: company.Importable,
+		Weight: company.Weights.Skilling, Do: ledger.Typed(syncSkills)},
 }
 
 // SkillsOf returns the skills of company by slug.
@@ -268,7 +273,8 @@ func createSkill(c *ledger.Context, p SaveSkill) (any, error) {
 }
 
 func (s Skill) change(action string) ledger.Change {
-	return ledger.Change{Action: action, EntityType: "company_skill", EntityID: s.ID, Details: core.Object{}.Str("slug", s.Slug).Str("name", s.Name).Close()}
+	return ledger.Change{Action: action, EntityType: "company_skill", EntityID: s.ID, Details: core.Object{}.Str("slug",
+		s.Slug).Str("name", s.Name).Close()}
 }
 
 func updateSkill(c *ledger.Context, p SaveSkill) (any, error) {
@@ -325,8 +331,10 @@ func deleteSkill(c *ledger.Context, p DeleteSkill) (any, error) {
 // CleanSkillPath returns the path of a file in canonical form. It refuses a path that leads
 // out of the skill's folder.
 func CleanSkillPath(p string) (string, error) {
-	if p == "" || len(p) > maxSkillPath || strings.ContainsAny(p, "\\\x00") || strings.HasPrefix(p, "/") || path.Clean(p) != p || p == "." || p == ".." || strings.HasPrefix(p, "../") {
-		return "", ledger.Refuse(ledger.Invalid, nil, "Invalid path: expected one within the skill, such as references/api.md")
+	if p == "" || len(p) > maxSkillPath || strings.ContainsAny(p, "\\\x00") || strings.HasPrefix(p, "/") ||
+		path.Clean(p) != p || p == "." || p == ".." || strings.HasPrefix(p, "../") {
+		return "", ledger.Refuse(ledger.Invalid, nil,
+			"Invalid path: expected one within the skill, such as references/api.md")
 	}
 	return p, nil
 }
@@ -471,6 +479,7 @@ func syncSkills(c *ledger.Context, p SyncSkills) (any, error) {
 		return nil, errTooManySkills()
 	}
 	wantedSkills.Put(c.Tx, of, p.Agent, agentSkills{have})
-	c.Record(ledger.Change{Action: "agent.skills_synced", EntityType: "agent", EntityID: p.Agent, Details: core.Object{}.List("desiredSkills", have).Close()})
+	c.Record(ledger.Change{Action: "agent.skills_synced", EntityType: "agent", EntityID: p.Agent,
+		Details: core.Object{}.List("desiredSkills", have).Close()})
 	return nil, nil
 }

@@ -31,13 +31,19 @@ var skillSigns = []struct {
 	code, severity, message string
 	sign                    *regexp.Regexp
 }{
-	{"pipes_download_to_shell", "error", "Has a download run as it comes", regexp.MustCompile(`(?i)\b(curl|wget)\b[^|\n]*\|\s*(sudo\s+)?(ba|z|da)?sh\b`)},
+	{"pipes_download_to_shell", "error", "Has a download run as it comes",
+		regexp.MustCompile(`(?i)\b(curl|wget)\b[^|\n]*\|\s*(sudo\s+)?(ba|z|da)?sh\b`)},
 	{"private_key", "error", "Holds a private key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`)},
-	{"token", "error", "Holds what looks like a token", regexp.MustCompile(`\b(pcp_(board_)?[0-9a-f]{40,}|gh[pousr]_[A-Za-z0-9]{36,}|sk-[A-Za-z0-9_-]{32,}|AKIA[0-9A-Z]{16}|xox[abprs]-[A-Za-z0-9-]{20,})\b`)},
-	{"sends_credentials", "error", "Has an environment or key file sent away", regexp.MustCompile(`(?i)\b(env|printenv|cat\s+\S*(\.env|id_[a-z0-9]+|credentials\S*))\b[^\n]*\|\s*(curl|nc|wget)\b`)},
-	{"asks_to_ignore_rules", "warning", "Asks its reader to set other instructions aside", regexp.MustCompile(`(?i)\b(ignore|disregard|forget)\b[^.\n]{0,40}\b(previous|prior|above|other|system)\b[^.\n]{0,20}\b(instructions?|rules?|prompts?)\b`)},
-	{"hides_from_people", "warning", "Asks that people are not told", regexp.MustCompile(`(?i)\b(do not|don't|never)\b[^.\n]{0,20}\b(tell|inform|mention)\b[^.\n]{0,20}\b(user|human|board|operator|anyone)\b`)},
-	{"deletes_recursively", "warning", "Deletes folders with all that is in them", regexp.MustCompile(`\brm\s+-[a-zA-Z]*(rf|fr)[a-zA-Z]*\s`)},
+	{"token", "error", "Holds what looks like a token",
+		regexp.MustCompile(`\b(pcp_(board_)?[0-9a-f]{40,}|gh[pousr]_[A-Za-z0-9]{36,}|sk-[A-Za-z0-9_-]{32,}|AKIA[0-9A-Z]{16}|xox[abprs]-[A-Za-z0-9-]{20,})\b`)},
+	{"sends_credentials", "error", "Has an environment or key file sent away",
+		regexp.MustCompile(`(?i)\b(env|printenv|cat\s+\S*(\.env|id_[a-z0-9]+|credentials\S*))\b[^\n]*\|\s*(curl|nc|wget)\b`)},
+	{"asks_to_ignore_rules", "warning", "Asks its reader to set other instructions aside",
+		regexp.MustCompile(`(?i)\b(ignore|disregard|forget)\b[^.\n]{0,40}\b(previous|prior|above|other|system)\b[^.\n]{0,20}\b(instructions?|rules?|prompts?)\b`)},
+	{"hides_from_people", "warning", "Asks that people are not told",
+		regexp.MustCompile(`(?i)\b(do not|don't|never)\b[^.\n]{0,20}\b(tell|inform|mention)\b[^.\n]{0,20}\b(user|human|board|operator|anyone)\b`)},
+	{"deletes_recursively", "warning", "Deletes folders with all that is in them",
+		regexp.MustCompile(`\brm\s+-[a-zA-Z]*(rf|fr)[a-zA-Z]*\s`)},
 	{"raises_privileges", "warning", "Calls for another user's rights", regexp.MustCompile(`(?m)(^|[\s;&|])sudo\s`)},
 }
 
@@ -86,7 +92,8 @@ func AuditSkill(files map[string]string) (verdict string, findings []SkillFindin
 // characters, direction marks, and characters without width.
 func unseen(r rune) bool {
 	switch {
-	case r >= 0xE0000 && r <= 0xE007F, r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r == 0x200B, r == 0x2060, r == 0xFEFF:
+	case r >= 0xE0000 && r <= 0xE007F, r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r == 0x200B, r == 0x2060,
+		r == 0xFEFF:
 		return true
 	}
 	return r != '\t' && r != '\r' && unicode.IsControl(r)

@@ -32,7 +32,8 @@ func TestAuditOfSkills(t *testing.T) {
 			t.Errorf("%q: %s, want %s", text, verdict, want)
 		}
 	}
-	if verdict, f := AuditSkill(map[string]string{"scripts/a.sh": "true"}); verdict != "fail" || !slices.ContainsFunc(f, func(f SkillFinding) bool { return f.Code == "no_text" }) {
+	if verdict, f := AuditSkill(map[string]string{"scripts/a.sh": "true"}); verdict != "fail" || !slices.ContainsFunc(f,
+		func(f SkillFinding) bool { return f.Code == "no_text" }) {
 		t.Errorf("%s %v", verdict, f)
 	}
 	if _, f := AuditSkill(map[string]string{SkillFile: strings.Repeat("sudo x\n", 10_000)}); len(f) != maxFindings {

@@ -143,12 +143,18 @@ const (
 )
 
 var skillReviewKinds = []company.Kind{
-	{Name: KindSkillCommentCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Weight: company.Weights.Talk, Do: ledger.Typed(commentSkill)},
-	{Name: KindSkillCommentUpdate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Talk, Do: ledger.Typed(changeSkillComment)},
-	{Name: KindSkillTestInput, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Traits: company.Importable, Weight: company.Weights.Task, Do: ledger.Typed(saveSkillInput)},
-	{Name: KindSkillTestStart, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Task, Do: ledger.Typed(startSkillTest)},
-	{Name: KindSkillTestKeep, From: company.FromBoard, Traits: company.Importable, Weight: company.Weights.Task, Do: ledger.Typed(keepSkillTest)},
-	{Name: KindSkillTestForget, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Erase, Do: ledger.Typed(forgetSkillTest)},
+	{Name: KindSkillCommentCreate, From: company.FromBoard | company.FromAgent,
+		Traits: company.Importable | company.Authored, Weight: company.Weights.Talk, Do: ledger.Typed(commentSkill)},
+	{Name: KindSkillCommentUpdate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Talk,
+		Do: ledger.Typed(changeSkillComment)},
+	{Name: KindSkillTestInput, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills,
+		Traits: company.Importable, Weight: company.Weights.Task, Do: ledger.Typed(saveSkillInput)},
+	{Name: KindSkillTestStart, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills,
+		Weight: company.Weights.Task, Do: ledger.Typed(startSkillTest)},
+	{Name: KindSkillTestKeep, From: company.FromBoard, Traits: company.Importable, Weight: company.Weights.Task,
+		Do: ledger.Typed(keepSkillTest)},
+	{Name: KindSkillTestForget, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills,
+		Weight: company.Weights.Erase, Do: ledger.Typed(forgetSkillTest)},
 }
 
 func ofSkill[T any](tx *ledger.Tx, t ledger.Table[string, T], company ledger.CompanyID, skill string) []T {
@@ -211,7 +217,8 @@ func discussed(c *ledger.Context, id string) (Skill, error) {
 }
 
 func (cm SkillComment) change(action string) ledger.Change {
-	return ledger.Change{Action: action, EntityType: "company_skill_comment", EntityID: cm.ID, Details: core.Object{}.Str("skillId", cm.Skill).Null("parentCommentId", string(cm.Parent)).Close()}
+	return ledger.Change{Action: action, EntityType: "company_skill_comment", EntityID: cm.ID,
+		Details: core.Object{}.Str("skillId", cm.Skill).Null("parentCommentId", string(cm.Parent)).Close()}
 }
 
 func checkSaid(body string) error {
@@ -242,7 +249,8 @@ func commentSkill(c *ledger.Context, p SaySkill) (any, error) {
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A skill can have at most %d comments", MaxSkillComments)
 	}
 	now := core.TimeOf(c.Now)
-	cm := SkillComment{ID: p.ID, Company: s.Company, Skill: s.ID, Parent: core.NullText(p.Parent), Body: p.Body, CreatedAt: now, UpdatedAt: now, Seq: 1}
+	cm := SkillComment{ID: p.ID, Company: s.Company, Skill: s.ID, Parent: core.NullText(p.Parent), Body: p.Body,
+		CreatedAt: now, UpdatedAt: now, Seq: 1}
 	if len(list) > 0 {
 		cm.Seq = list[len(list)-1].Seq + 1
 	}
@@ -305,13 +313,16 @@ func saveSkillInput(c *ledger.Context, p SaveSkillInput) (any, error) {
 	case !ok && len(SkillInputsOf(c.Tx, s)) >= MaxSkillInputs:
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A skill can have at most %d test inputs", MaxSkillInputs)
 	case !ok:
-		in, action = SkillTestInput{ID: p.ID, Company: s.Company, Skill: s.ID, CreatedBy: core.NullText(c.Cmd.Actor.ID), CreatedAt: now}, "company.skill_test_input_created"
+		in, action = SkillTestInput{ID: p.ID, Company: s.Company, Skill: s.ID, CreatedBy: core.NullText(c.Cmd.Actor.ID),
+			CreatedAt: now}, "company.skill_test_input_created"
 	}
 	core.Assign(&in.Name, p.Name)
 	core.Assign(&in.Content, p.Content)
 	in.UpdatedAt = now
-	if strings.TrimSpace(in.Name) == "" || len(in.Name) > entity.MaxName || strings.TrimSpace(in.Content) == "" || len(in.Content) > MaxSkillInput {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "An input needs a name of at most %d bytes and a content of at most %d", entity.MaxName, MaxSkillInput)
+	if strings.TrimSpace(in.Name) == "" || len(in.Name) > entity.MaxName || strings.TrimSpace(in.Content) == "" ||
+		len(in.Content) > MaxSkillInput {
+		return nil, ledger.Refuse(ledger.Invalid, nil,
+			"An input needs a name of at most %d bytes and a content of at most %d", entity.MaxName, MaxSkillInput)
 	}
 	if p.Delete {
 		action = "company.skill_test_input_deleted"
@@ -319,7 +330,8 @@ func saveSkillInput(c *ledger.Context, p SaveSkillInput) (any, error) {
 	} else {
 		skillTestInputs.Put(c.Tx, s.Company, key, in)
 	}
-	c.Record(ledger.Change{Action: action, EntityType: "company_skill_test_input", EntityID: in.ID, Details: core.Object{}.Str("skillId", s.ID).Str("name", in.Name).Close()})
+	c.Record(ledger.Change{Action: action, EntityType: "company_skill_test_input", EntityID: in.ID,
+		Details: core.Object{}.Str("skillId", s.ID).Str("name", in.Name).Close()})
 	return in, nil
 }
 
@@ -348,26 +360,31 @@ func startSkillTest(c *ledger.Context, p StartSkillTest) (any, error) {
 	case !core.IsID(p.ID) || slices.ContainsFunc(list, func(t SkillTest) bool { return t.ID == p.ID }):
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a test")
 	case strings.TrimSpace(p.Content) == "" || len(p.Content) > MaxSkillInput:
-		return nil, ledger.Refuse(ledger.Invalid, nil, "The content that a skill is tested with has at most %d bytes", MaxSkillInput)
+		return nil, ledger.Refuse(ledger.Invalid, nil, "The content that a skill is tested with has at most %d bytes",
+			MaxSkillInput)
 	case number == 0:
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Skill version not found")
 	case !ok || a.Status == entity.AgentTerminated:
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	}
 	now := core.TimeOf(c.Now)
-	t := SkillTest{ID: p.ID, Company: s.Company, Skill: s.ID, Input: core.NullText(p.Input), Content: p.Content, Version: version, Agent: a.ID, Issue: p.Issue, CreatedAt: now, UpdatedAt: now, Seq: nextSkillTest(list)}
+	t := SkillTest{ID: p.ID, Company: s.Company, Skill: s.ID, Input: core.NullText(p.Input), Content: p.Content,
+		Version: version, Agent: a.ID, Issue: p.Issue, CreatedAt: now, UpdatedAt: now, Seq: nextSkillTest(list)}
 	if len(list) >= MaxSkillTests {
 		skillTests.Delete(c.Tx, s.Company, skillRowKey(s.ID, list[len(list)-1].Seq))
 	}
-	text := "Try the skill " + s.Name + " on the input below. Its files as they are to be tried: GET /api/companies/" + string(s.Company) + "/skills/" + s.ID + "/versions/" + version +
+	text := "Try the skill " + s.Name + " on the input below. Its files as they are to be tried: GET /api/companies/" +
+		string(s.Company) + "/skills/" + s.ID + "/versions/" + version +
 		"\n\nFollow it as you would in earnest, but change nothing outside this issue. Write what comes of it as the document `" + SkillTestOutput +
 		"` of this issue, then set the issue to done; if the skill can not be followed, say in that document where it fails, and set it to blocked.\n\n## Input\n\n" + p.Content
-	if _, err := company.MakeIssue(c, company.CreateIssue{ID: p.Issue, Title: "Try the skill " + s.Name, Description: text, Status: entity.IssueTodo, Assignee: a.ID, WorkMode: "skill_test", HarnessKind: "skill_test",
+	if _, err := company.MakeIssue(c, company.CreateIssue{ID: p.Issue, Title: "Try the skill " + s.Name, Description: text,
+		Status: entity.IssueTodo, Assignee: a.ID, WorkMode: "skill_test", HarnessKind: "skill_test",
 		OriginKind: originSkillTest, OriginID: t.ID, AllowDuplicate: true, Many: true}); err != nil {
 		return nil, err
 	}
-	c.Record(ledger.Change{Action: "company.skill_test_run_created", EntityType: "company_skill_test_run", EntityID: t.ID, Details: core.Object{}.Str("skillId", s.ID).Null("inputId", p.Input).
-		Str("skillVersionId", version).Str("agentId", a.ID).Str("issueId", t.Issue).Close()})
+	c.Record(ledger.Change{Action: "company.skill_test_run_created", EntityType: "company_skill_test_run", EntityID: t.ID,
+		Details: core.Object{}.Str("skillId", s.ID).Null("inputId", p.Input).
+			Str("skillVersionId", version).Str("agentId", a.ID).Str("issueId", t.Issue).Close()})
 	return skillTests.Put(c.Tx, s.Company, skillRowKey(s.ID, t.Seq), t), nil
 }
 
@@ -382,7 +399,8 @@ func keepSkillTest(c *ledger.Context, p KeepSkillTest) (any, error) {
 	case !core.IsID(p.ID) || slices.ContainsFunc(list, func(t SkillTest) bool { return t.ID == p.ID }):
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a test")
 	case strings.TrimSpace(p.Content) == "" || len(p.Content) > MaxSkillInput || len(p.Output) > MaxSkillInput:
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A test has a content, and an output, of at most %d bytes", MaxSkillInput)
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A test has a content, and an output, of at most %d bytes",
+			MaxSkillInput)
 	case !slices.Contains([]string{"succeeded", "failed", "cancelled"}, p.Status):
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "unknown outcome %q of a test", p.Status)
 	case len(list) >= MaxSkillTests:
@@ -393,9 +411,11 @@ func keepSkillTest(c *ledger.Context, p KeepSkillTest) (any, error) {
 		return nil, company.ErrNoIssue()
 	}
 	now := core.TimeOf(c.Now)
-	t := SkillTest{ID: p.ID, Company: s.Company, Skill: s.ID, Input: core.NullText(p.Input), Content: p.Content, Version: s.Version, Agent: p.Agent, Issue: p.Issue,
+	t := SkillTest{ID: p.ID, Company: s.Company, Skill: s.ID, Input: core.NullText(p.Input), Content: p.Content,
+		Version: s.Version, Agent: p.Agent, Issue: p.Issue,
 		CreatedAt: now, UpdatedAt: now, Seq: nextSkillTest(list), Kept: p.Status, Output: p.Output}
-	c.Record(ledger.Change{Action: "company.skill_test_run_kept", EntityType: "company_skill_test_run", EntityID: t.ID, Details: core.Object{}.Str("skillId", s.ID).Str("status", p.Status).Close()})
+	c.Record(ledger.Change{Action: "company.skill_test_run_kept", EntityType: "company_skill_test_run", EntityID: t.ID,
+		Details: core.Object{}.Str("skillId", s.ID).Str("status", p.Status).Close()})
 	return skillTests.Put(c.Tx, s.Company, skillRowKey(s.ID, t.Seq), t), nil
 }
 
@@ -416,7 +436,8 @@ func forgetSkillTest(c *ledger.Context, p ForgetSkillTest) (any, error) {
 	for _, t := range SkillTestsOf(c.Tx, s) {
 		if t.ID == p.ID {
 			skillTests.Delete(c.Tx, s.Company, skillRowKey(s.ID, t.Seq))
-			c.Record(ledger.Change{Action: "company.skill_test_run_deleted", EntityType: "company_skill_test_run", EntityID: t.ID, Details: core.Object{}.Str("skillId", s.ID).Close()})
+			c.Record(ledger.Change{Action: "company.skill_test_run_deleted", EntityType: "company_skill_test_run",
+				EntityID: t.ID, Details: core.Object{}.Str("skillId", s.ID).Close()})
 			return t, nil
 		}
 	}
@@ -425,7 +446,8 @@ func forgetSkillTest(c *ledger.Context, p ForgetSkillTest) (any, error) {
 
 // dropReviews deletes the comments, inputs and tests of a skill that is deleted.
 func dropReviews(tx *ledger.Tx, s Skill) {
-	for _, prefix := range [][]byte{skillComments.Key(s.Company, s.ID+"."), skillTestInputs.Key(s.Company, s.ID+"."), skillTests.Key(s.Company, s.ID+".")} {
+	for _, prefix := range [][]byte{skillComments.Key(s.Company, s.ID+"."), skillTestInputs.Key(s.Company, s.ID+"."),
+		skillTests.Key(s.Company, s.ID+".")} {
 		for k := range tx.Prefix(prefix) {
 			tx.Delete(slices.Clone(k))
 		}

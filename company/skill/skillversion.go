@@ -123,10 +123,14 @@ const (
 )
 
 var skillVersionKinds = []company.Kind{
-	{Name: KindSkillVersion, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Skilling, Do: ledger.Typed(versionSkill)},
-	{Name: KindSkillFork, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Skilling, Do: ledger.Typed(forkSkill)},
-	{Name: KindSkillReset, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Skilling, Do: ledger.Typed(resetSkill)},
-	{Name: KindSkillRename, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Skilling, Do: ledger.Typed(renameSkill)},
+	{Name: KindSkillVersion, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills,
+		Weight: company.Weights.Skilling, Do: ledger.Typed(versionSkill)},
+	{Name: KindSkillFork, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills,
+		Weight: company.Weights.Skilling, Do: ledger.Typed(forkSkill)},
+	{Name: KindSkillReset, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills,
+		Weight: company.Weights.Skilling, Do: ledger.Typed(resetSkill)},
+	{Name: KindSkillRename, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills,
+		Weight: company.Weights.Skilling, Do: ledger.Typed(renameSkill)},
 	{Name: KindSkillStar, From: company.FromBoard, Weight: company.Weights.Marks, Do: ledger.Typed(starSkill)},
 }
 
@@ -174,7 +178,8 @@ func HashOfFiles(files map[string]string) string {
 // keepVersion stores the files of s as version s.Version.
 func keepVersion(c *ledger.Context, s Skill, label, summary string) {
 	kept := SkillVersionsOf(c.Tx, s)
-	v := SkillVersion{ID: s.Version, Company: s.Company, Skill: s.ID, Number: 1, Label: core.NullText(label), Summary: core.NullText(summary), CreatedAt: core.TimeOf(c.Now)}
+	v := SkillVersion{ID: s.Version, Company: s.Company, Skill: s.ID, Number: 1, Label: core.NullText(label),
+		Summary: core.NullText(summary), CreatedAt: core.TimeOf(c.Now)}
 	v.CreatedAgent, v.CreatedUser = core.ActedBy(c)
 	if len(kept) > 0 {
 		v.Number = kept[0].Number + 1
@@ -209,7 +214,8 @@ func keepVersion(c *ledger.Context, s Skill, label, summary string) {
 
 // dropVersions deletes the versions of a skill that is deleted.
 func dropVersions(tx *ledger.Tx, s Skill) {
-	for _, prefix := range [][]byte{skillVersions.Key(s.Company, s.ID+"."), skillTextKey(s.Company, s.ID, ""), starKey(s.Company, s.ID, "")} {
+	for _, prefix := range [][]byte{skillVersions.Key(s.Company, s.ID+"."), skillTextKey(s.Company, s.ID, ""),
+		starKey(s.Company, s.ID, "")} {
 		for k := range tx.Prefix(prefix) {
 			tx.Delete(slices.Clone(k))
 		}
@@ -224,7 +230,8 @@ func versionSkill(c *ledger.Context, p VersionSkill) (any, error) {
 	case !core.IsID(p.ID):
 		return nil, ledger.Refuse(ledger.Invalid, nil, "A version is a UUID")
 	case len(p.Label)+len(p.Summary) > maxVersionLabel:
-		return nil, ledger.Refuse(ledger.TooLarge, nil, "Label and summary of a version have at most %d bytes", maxVersionLabel)
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "Label and summary of a version have at most %d bytes",
+			maxVersionLabel)
 	}
 	s.Version, s.UpdatedAt = p.ID, core.TimeOf(c.Now)
 	keepVersion(c, s, p.Label, p.Summary)
@@ -298,7 +305,8 @@ func forkSkill(c *ledger.Context, p ForkSkill) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := Skill{ID: p.ID, Company: company, Slug: p.Slug, Name: p.Name, Description: core.NullText(p.About), Scope: "company", CreatedAt: now, UpdatedAt: now,
+	s := Skill{ID: p.ID, Company: company, Slug: p.Slug, Name: p.Name, Description: core.NullText(p.About),
+		Scope: "company", CreatedAt: now, UpdatedAt: now,
 		Origin: SkillOrigin{Skill: p.Source, Hash: HashOfFiles(files)}}
 	if err := s.check(c.Tx); err != nil {
 		return nil, err
@@ -331,7 +339,8 @@ func resetSkill(c *ledger.Context, p ResetSkill) (any, error) {
 			files[f.Path] = SkillVersionText(c.Tx, list[at], f)
 		}
 	case s.Origin.Skill == "":
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "The skill was not made from another one; name a version to go back to")
+		return nil, ledger.Refuse(ledger.Unprocessable, nil,
+			"The skill was not made from another one; name a version to go back to")
 	default:
 		if files, err = filesFrom(c, s.Origin.Skill, p.Text); err != nil {
 			return nil, err

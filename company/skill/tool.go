@@ -157,9 +157,12 @@ const (
 )
 
 var toolKinds = []company.Kind{
-	{Name: KindToolDeploy, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Deploying, Do: ledger.Typed(HandleDeployTool)},
-	{Name: KindToolRevoke, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Halting, Do: ledger.Typed(revokeTool)},
-	{Name: KindToolExecute, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Execute, Do: ledger.Typed(executeTool)},
+	{Name: KindToolDeploy, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Deploying,
+		Do: ledger.Typed(HandleDeployTool)},
+	{Name: KindToolRevoke, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Halting,
+		Do: ledger.Typed(revokeTool)},
+	{Name: KindToolExecute, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Execute, Do: ledger.Typed(executeTool)},
 }
 
 func isToolName(s string) bool {
@@ -187,12 +190,14 @@ func HandleDeployTool(c *ledger.Context, p DeployTool) (any, error) {
 	}
 	switch {
 	case !isToolName(p.Name):
-		return nil, ledger.Refuse(ledger.Invalid, nil, "name has at most %d small letters, digits, dots, dashes and underscores, and begins with a letter", maxToolName)
+		return nil, ledger.Refuse(ledger.Invalid, nil,
+			"name has at most %d small letters, digits, dots, dashes and underscores, and begins with a letter", maxToolName)
 	case slices.ContainsFunc(Catalogue(), func(t CatalogueTool) bool { return t.Name == p.Name }):
 		return nil, ledger.Refuse(ledger.Conflict, nil, "%s is the name of a tool of the catalogue", p.Name)
 	case len(p.Description) > maxToolText:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "description has more than %d bytes", maxToolText)
-	case len(p.Parameters) > MaxToolParameters || len(p.Parameters) > 0 && (!json.Valid(p.Parameters) || p.Parameters[0] != '{'):
+	case len(p.Parameters) > MaxToolParameters || len(p.Parameters) > 0 &&
+		(!json.Valid(p.Parameters) || p.Parameters[0] != '{'):
 		return nil, ledger.Refuse(ledger.Invalid, nil, "parameters is a JSON schema of at most %d bytes", MaxToolParameters)
 	case !p.Effect.Fits():
 		return nil, ledger.Refuse(ledger.Invalid, nil, "effects are 0 to 1")
@@ -212,7 +217,8 @@ func HandleDeployTool(c *ledger.Context, p DeployTool) (any, error) {
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A tool can have at most %d versions", MaxToolVersions)
 	}
 	if next := uint32(len(t.Versions) + 1); p.Version != next {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The next version of %s is %d, not %d; deploy it again", p.Name, next, p.Version)
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The next version of %s is %d, not %d; deploy it again", p.Name,
+			next, p.Version)
 	}
 	s := ToolStatement{string(c.Mesh), of, p.Name, p.Version, p.File.SHA256}
 	if p.Signer != string(c.Origin) || !s.SignedBy(c.Tx, p.Signer, p.Signature) {
@@ -223,10 +229,12 @@ func HandleDeployTool(c *ledger.Context, p DeployTool) (any, error) {
 		return nil, err
 	}
 	t.Description, t.Parameters, t.Effect, t.UpdatedAt = p.Description, p.Parameters, p.Effect, core.TimeOf(c.Now)
-	t.Versions = append(slices.Clone(t.Versions), ToolVersion{Version: p.Version, Hash: p.File.SHA256, Size: p.File.Size, Asset: asset, Signature: p.Signature,
+	t.Versions = append(slices.Clone(t.Versions), ToolVersion{Version: p.Version, Hash: p.File.SHA256, Size: p.File.Size,
+		Asset: asset, Signature: p.Signature,
 		Signer: p.Signer, DeployedAt: core.TimeOf(c.Now), Seq: c.Height})
 	c.Record(ledger.Change{Action: "tool.deployed", EntityType: "tool", EntityID: p.Name,
-		Details: core.Object{}.Int("version", int64(p.Version)).Str("moduleHash", p.File.SHA256).Str("signerId", p.Signer).Close()})
+		Details: core.Object{}.Int("version", int64(p.Version)).Str("moduleHash", p.File.SHA256).
+			Str("signerId", p.Signer).Close()})
 	return toolRows.Put(c.Tx, of, p.Name, t), nil
 }
 
@@ -240,13 +248,15 @@ func revokeTool(c *ledger.Context, p RevokeTool) (any, error) {
 	case !ok || at < 0:
 		return nil, errNoTool()
 	case t.Versions[at].Revoked:
-		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("tool", p.Name).Int("version", int64(p.Version)).Str("status", "revoked").Close(), "Version %d of %s is revoked already", p.Version, p.Name)
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("tool", p.Name).Int("version", int64(p.Version)).
+			Str("status", "revoked").Close(), "Version %d of %s is revoked already", p.Version, p.Name)
 	case len(p.Reason) > maxToolText:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "reason has more than %d bytes", maxToolText)
 	}
 	t = t.Clone()
 	v := &t.Versions[at]
-	v.Revoked, v.RevokedAt, v.RevokedWhy, t.UpdatedAt = true, core.TimeOf(c.Now), core.NullText(p.Reason), core.TimeOf(c.Now)
+	v.Revoked, v.RevokedAt, v.RevokedWhy, t.UpdatedAt = true, core.TimeOf(c.Now), core.NullText(p.Reason),
+		core.TimeOf(c.Now)
 	c.Record(ledger.Change{Action: "tool.revoked", EntityType: "tool", EntityID: p.Name,
 		Details: core.Object{}.Int("version", int64(p.Version)).Str("reason", p.Reason).Close()})
 	return toolRows.Put(c.Tx, t.Company, p.Name, t), nil
@@ -278,13 +288,16 @@ func executeTool(c *ledger.Context, p ExecuteTool) (any, error) {
 		live = !v.Revoked
 	}
 	if !live {
-		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"code":"tool_revoked"}`), "Tool %s has no version in use that is asked for: it was revoked", p.Name)
+		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"code":"tool_revoked"}`),
+			"Tool %s has no version in use that is asked for: it was revoked", p.Name)
 	}
 	s := ToolStatement{string(c.Mesh), t.Company, t.Name, v.Version, v.Hash}
 	if !s.SignedBy(c.Tx, v.Signer, v.Signature) {
-		return nil, ledger.Refuse(ledger.Forbidden, []byte(`{"code":"tool_signature"}`), "Version %d of %s is signed by a node that is trusted no more; deploy it again", v.Version, t.Name)
+		return nil, ledger.Refuse(ledger.Forbidden, []byte(`{"code":"tool_signature"}`),
+			"Version %d of %s is signed by a node that is trusted no more; deploy it again", v.Version, t.Name)
 	}
 	c.Record(ledger.Change{Action: "tool.executed", EntityType: "tool", EntityID: t.Name,
-		Details: core.Object{}.Int("version", int64(v.Version)).Str("moduleHash", v.Hash).Str("inputSha256", p.Input).Close()})
+		Details: core.Object{}.Int("version", int64(v.Version)).Str("moduleHash", v.Hash).Str("inputSha256",
+			p.Input).Close()})
 	return v, nil
 }

@@ -36,7 +36,8 @@ type TraceTools struct {
 const KindToolTrace = "tool.trace"
 
 var toolCallKinds = []company.Kind{
-	{Name: KindToolTrace, From: company.FromAgent, Traits: company.FencesItself | company.AfterRun | company.SeldomWork, Weight: company.Weights.Reporting, Do: ledger.Typed(traceTools)},
+	{Name: KindToolTrace, From: company.FromAgent, Traits: company.FencesItself | company.AfterRun | company.SeldomWork,
+		Weight: company.Weights.Reporting, Do: ledger.Typed(traceTools)},
 }
 
 func traceTools(c *ledger.Context, p TraceTools) (any, error) {
@@ -45,8 +46,10 @@ func traceTools(c *ledger.Context, p TraceTools) (any, error) {
 	}
 	calls := make([]json.RawMessage, len(p.Calls))
 	for i, t := range p.Calls {
-		if t.Tool == "" || len(t.Tool) > maxCallText || len(t.Method) > maxCallText || len(t.Path) > maxCallText || t.Took < 0 {
-			return nil, ledger.Refuse(ledger.Invalid, nil, "A traced call has a tool, a method and a path of at most %d bytes", maxCallText)
+		if t.Tool == "" || len(t.Tool) > maxCallText || len(t.Method) > maxCallText || len(t.Path) > maxCallText ||
+			t.Took < 0 {
+			return nil, ledger.Refuse(ledger.Invalid, nil, "A traced call has a tool, a method and a path of at most %d bytes",
+				maxCallText)
 		}
 		b, err := json.Marshal(t)
 		if err != nil {

@@ -12,7 +12,8 @@ func TestTheGateKnowsTheCatalogue(t *testing.T) {
 	for _, tool := range Catalogue() {
 		action, known := governance.ActionOf(tool.GateAction)
 		e := tool.Effect
-		want := governance.Effect{governance.Level(e.Risk), governance.Level(e.Fairness), governance.Level(e.Privacy), governance.Level(e.Novelty), governance.Level(e.Security)}
+		want := governance.Effect{governance.Level(e.Risk), governance.Level(e.Fairness), governance.Level(e.Privacy),
+			governance.Level(e.Novelty), governance.Level(e.Security)}
 		if !known || action.Name != tool.Name {
 			t.Errorf("%s: the gate knows it as %q (%t)", tool.Name, action.Name, known)
 		}

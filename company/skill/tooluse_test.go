@@ -34,8 +34,10 @@ func TestWhatIsAtWorkEndsForEachDenial(t *testing.T) {
 		"its deletion": {func(t *testing.T, d *companytest.Desk, a, _ string) {
 			d.Must(t, companytest.Board, "agent.delete", company.ChangeAgent{Agent: a}, nil)
 		}, company.DeniedAgent, "", company.DeniedAgent},
-		"no progress": {func(_ *testing.T, d *companytest.Desk, a, _ string) { pauseFor(d, a, entity.PausedForNoProgress) }, company.DeniedNoProgress, "", company.DeniedNoProgress},
-		"its budget":  {func(_ *testing.T, d *companytest.Desk, a, _ string) { pauseFor(d, a, entity.PausedForBudget) }, company.DeniedBudget, "", company.DeniedBudget},
+		"no progress": {func(_ *testing.T, d *companytest.Desk, a, _ string) { pauseFor(d, a, entity.PausedForNoProgress) },
+			company.DeniedNoProgress, "", company.DeniedNoProgress},
+		"its budget": {func(_ *testing.T, d *companytest.Desk, a, _ string) { pauseFor(d, a, entity.PausedForBudget) },
+			company.DeniedBudget, "", company.DeniedBudget},
 		"the company": {func(t *testing.T, d *companytest.Desk, _, _ string) {
 			d.Must(t, companytest.Board, "company.pause", company.ChangeCompany{}, nil)
 		}, company.DeniedCompany, "", company.DeniedCompany},
@@ -57,7 +59,8 @@ func TestWhatIsAtWorkEndsForEachDenial(t *testing.T) {
 		}, company.DeniedRunOver, "", company.DeniedRunOver},
 		"its run was denied": {func(_ *testing.T, d *companytest.Desk, _, run string) {
 			r, _ := entity.RunTable.Get(d.Tx, d.Company, run)
-			company.DenyLive(d.Context(companytest.Board, "", nil), r, company.DeniedBudget, "Cancelled: the budget hard-stop of the project was reached")
+			company.DenyLive(d.Context(companytest.Board, "", nil), r, company.DeniedBudget,
+				"Cancelled: the budget hard-stop of the project was reached")
 		}, company.DeniedBudget, "", company.DeniedBudget},
 		"its run is over": {func(_ *testing.T, d *companytest.Desk, _, run string) {
 			r, _ := entity.RunTable.Get(d.Tx, d.Company, run)
@@ -65,14 +68,16 @@ func TestWhatIsAtWorkEndsForEachDenial(t *testing.T) {
 			entity.RunTable.Put(d.Tx, d.Company, run, r)
 		}, company.DeniedRunOver, "", ""},
 		"its version is revoked": {func(_ *testing.T, d *companytest.Desk, _, _ string) {
-			skill.ToolRows.Put(d.Tx, d.Company, "count", skill.Tool{Company: d.Company, Name: "count", Versions: []skill.ToolVersion{{Version: 1, Revoked: true}, {Version: 2}}})
+			skill.ToolRows.Put(d.Tx, d.Company, "count", skill.Tool{Company: d.Company, Name: "count",
+				Versions: []skill.ToolVersion{{Version: 1, Revoked: true}, {Version: 2}}})
 		}, company.DeniedTool, company.DeniedTool, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := companytest.NewDesk(t)
 			ada := d.Agent("Ada")
 			run := d.Run(ada)
-			skill.ToolRows.Put(d.Tx, d.Company, "count", skill.Tool{Company: d.Company, Name: "count", Versions: []skill.ToolVersion{{Version: 1}, {Version: 2}}})
+			skill.ToolRows.Put(d.Tx, d.Company, "count", skill.Tool{Company: d.Company, Name: "count",
+				Versions: []skill.ToolVersion{{Version: 1}, {Version: 2}}})
 			other := d.Agent("Bob")
 			of := d.Company
 			c.change(t, d, ada, run)
@@ -91,7 +96,8 @@ func TestWhatIsAtWorkEndsForEachDenial(t *testing.T) {
 				t.Errorf("a command of a person: %q, want %q", got, c.person)
 			}
 			// A denial of one agent does not end executions of another.
-			if use.By = (ledger.Actor{Type: "agent", ID: other}); c.person == "" && c.agent != company.DeniedCompany && name != "its limit" {
+			if use.By = (ledger.Actor{Type: "agent", ID: other}); c.person == "" && c.agent != company.DeniedCompany &&
+				name != "its limit" {
 				if got := use.Over(d.Tx); got != "" {
 					t.Errorf("a tool of another agent: %q", got)
 				}
@@ -118,7 +124,8 @@ func TestAPausedCompanyIsSettled(t *testing.T) {
 		}
 		n++
 	}
-	companytest.WantRefusal(t, d.ByLeader("company.settle", company.SettleCompany{}), ledger.Conflict, "The company is neither paused nor archived")
+	companytest.WantRefusal(t, d.ByLeader("company.settle", company.SettleCompany{}), ledger.Conflict,
+		"The company is neither paused nor archived")
 	if company.CompanyToSettle(d.Tx, d.Company) {
 		t.Error("a company at work is to be settled")
 	}

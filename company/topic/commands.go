@@ -83,12 +83,18 @@ const (
 
 // Agents of a company talk through tasks and comments: none of this is for them.
 var kinds = []company.Kind{
-	{Name: KindPublish, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Talk, Do: ledger.Typed(publish)},
-	{Name: KindKeep, From: company.FromBoard, Traits: company.NoWork, Weight: company.Weights.SetUp, Do: ledger.Typed(keep)},
-	{Name: KindDelete, From: company.FromBoard, Traits: company.NoWork, Weight: company.Weights.Erase, Do: ledger.Typed(remove)},
-	{Name: KindSubscribe, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Marks, Do: ledger.Typed(subscribe)},
-	{Name: KindAcknowledge, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Marks, Do: ledger.Typed(acknowledge)},
-	{Name: KindUnsubscribe, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Marks, Do: ledger.Typed(unsubscribe)},
+	{Name: KindPublish, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Talk,
+		Do: ledger.Typed(publish)},
+	{Name: KindKeep, From: company.FromBoard, Traits: company.NoWork, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(keep)},
+	{Name: KindDelete, From: company.FromBoard, Traits: company.NoWork, Weight: company.Weights.Erase,
+		Do: ledger.Typed(remove)},
+	{Name: KindSubscribe, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Marks,
+		Do: ledger.Typed(subscribe)},
+	{Name: KindAcknowledge, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Marks,
+		Do: ledger.Typed(acknowledge)},
+	{Name: KindUnsubscribe, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Marks,
+		Do: ledger.Typed(unsubscribe)},
 }
 
 // Rules are the rules of this room.
@@ -112,13 +118,15 @@ func publish(c *ledger.Context, p Publish) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := Message{Topic: t.Name, Height: c.Height, Number: t.Published + 1, At: now, From: p.From, Text: p.Text, JSON: p.JSON, Run: core.NullText(c.Cmd.Run)}
+	m := Message{Topic: t.Name, Height: c.Height, Number: t.Published + 1, At: now, From: p.From, Text: p.Text,
+		JSON: p.JSON, Run: core.NullText(c.Cmd.Run)}
 	if m.From == "" || core.IsBoard(c) {
 		m.From = c.Cmd.Actor.Type + ":" + c.Cmd.Actor.ID
 	}
 	n := TotalOf(c.Tx, of)
 	if n.Bytes+m.size() > MaxBytes {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "the topics have %d bytes, at most %d: delete a topic, or keep less of one", n.Bytes, MaxBytes)
+		return nil, ledger.Refuse(ledger.Unprocessable, nil,
+			"the topics have %d bytes, at most %d: delete a topic, or keep less of one", n.Bytes, MaxBytes)
 	}
 	messages.put(c.Tx, of, messageID(t.Name, c.Height), m)
 	t.Messages, t.Bytes, t.Published, t.Last, t.LastAt = t.Messages+1, t.Bytes+m.size(), m.Number, m.Height, now
@@ -127,7 +135,8 @@ func publish(c *ledger.Context, p Publish) (any, error) {
 	}
 	n.Messages, n.Bytes = n.Messages+1, n.Bytes+m.size()
 	store(c.Tx, of, t, n, now)
-	c.Record(ledger.Change{Action: Told, EntityType: "topic", EntityID: t.Name, Details: core.Object{}.Int("bytes", int64(len(m.Text))).Int("number", m.Number).Close()})
+	c.Record(ledger.Change{Action: Told, EntityType: "topic", EntityID: t.Name, Details: core.Object{}.Int("bytes",
+		int64(len(m.Text))).Int("number", m.Number).Close()})
 	return Published{t.Name, m.Height, m.Number, now}, nil
 }
 
@@ -139,7 +148,8 @@ func checkMessage(p Publish) error {
 	case len(p.Text) > MaxText:
 		return ledger.Refuse(ledger.TooLarge, nil, "text: %d bytes, at most %d", len(p.Text), MaxText)
 	case !utf8.ValidString(p.Text) || strings.ContainsRune(p.Text, 0):
-		return ledger.Refuse(ledger.Invalid, nil, "text: is not UTF-8, or has a zero byte; encode other bytes, such as in base64")
+		return ledger.Refuse(ledger.Invalid, nil,
+			"text: is not UTF-8, or has a zero byte; encode other bytes, such as in base64")
 	case p.JSON && !json.Valid([]byte(p.Text)):
 		return ledger.Refuse(ledger.Invalid, nil, "json: is not JSON")
 	case len(p.From) > MaxFrom || !utf8.ValidString(p.From):
@@ -156,7 +166,8 @@ func begun(c *ledger.Context, name string) (Topic, error) {
 	}
 	n := TotalOf(c.Tx, of)
 	if n.Topics >= MaxTopics {
-		return Topic{}, ledger.Refuse(ledger.Unprocessable, nil, "topic: there are %d topics, at most %d; delete one first", n.Topics, MaxTopics)
+		return Topic{}, ledger.Refuse(ledger.Unprocessable, nil, "topic: there are %d topics, at most %d; delete one first",
+			n.Topics, MaxTopics)
 	}
 	n.Topics++
 	totals.put(c.Tx, of, totalKey, n)
@@ -198,7 +209,8 @@ func keep(c *ledger.Context, p Keep) (any, error) {
 	for _, b := range []struct {
 		field    string
 		is, most int64
-	}{{"messages", p.Messages, MostMessages}, {"bytes", p.Bytes, MostBytes}, {"seconds", p.Seconds, int64(MostFor / time.Second)}} {
+	}{{"messages", p.Messages, MostMessages}, {"bytes", p.Bytes, MostBytes},
+		{"seconds", p.Seconds, int64(MostFor / time.Second)}} {
 		if b.is < 0 || b.is > b.most {
 			return nil, ledger.Refuse(ledger.Invalid, nil, "%s: %d, want 1 to %d, or 0 to leave it", b.field, b.is, b.most)
 		}
@@ -217,7 +229,8 @@ func keep(c *ledger.Context, p Keep) (any, error) {
 		}
 	}
 	store(c.Tx, c.Cmd.Company, t, TotalOf(c.Tx, c.Cmd.Company), core.TimeOf(c.Now))
-	c.Record(ledger.Change{Action: "topic.kept", EntityType: "topic", EntityID: t.Name, Details: core.Object{}.Int("messages", k.Messages).Int("bytes", k.Bytes).Int("seconds", k.Seconds).Close()})
+	c.Record(ledger.Change{Action: "topic.kept", EntityType: "topic", EntityID: t.Name,
+		Details: core.Object{}.Int("messages", k.Messages).Int("bytes", k.Bytes).Int("seconds", k.Seconds).Close()})
 	t, _ = Of(c.Tx, c.Cmd.Company, t.Name)
 	return t, nil
 }
@@ -236,7 +249,8 @@ func remove(c *ledger.Context, p Delete) (any, error) {
 		topics.remove(c.Tx, of, core.TextKey(t.Name))
 	}
 	totals.put(c.Tx, of, totalKey, n)
-	c.Record(ledger.Change{Action: "topic.deleted", EntityType: "topic", EntityID: t.Name, Details: core.Object{}.Int("left", t.Messages).Close()})
+	c.Record(ledger.Change{Action: "topic.deleted", EntityType: "topic", EntityID: t.Name,
+		Details: core.Object{}.Int("left", t.Messages).Close()})
 	return Deleted{t.Messages}, nil
 }
 
@@ -254,7 +268,8 @@ func subscribe(c *ledger.Context, p Subscribe) (any, error) {
 	if !ok {
 		n := TotalOf(c.Tx, of)
 		if n.Subscriptions >= MaxSubscriptions {
-			return nil, ledger.Refuse(ledger.Unprocessable, nil, "subscription: there are %d, at most %d; delete one first", n.Subscriptions, MaxSubscriptions)
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "subscription: there are %d, at most %d; delete one first",
+				n.Subscriptions, MaxSubscriptions)
 		}
 		n.Subscriptions++
 		totals.put(c.Tx, of, totalKey, n)
@@ -265,7 +280,8 @@ func subscribe(c *ledger.Context, p Subscribe) (any, error) {
 	}
 	s.Pattern, s.By, s.UpdatedAt = p.Pattern, c.Cmd.Actor.Type+":"+c.Cmd.Actor.ID, now
 	subscriptions.put(c.Tx, of, core.TextKey(s.Name), s)
-	c.Record(ledger.Change{Action: "topic.subscribed", EntityType: "topic_subscription", EntityID: s.Name, Details: core.Object{}.Str("pattern", s.Pattern).Close()})
+	c.Record(ledger.Change{Action: "topic.subscribed", EntityType: "topic_subscription", EntityID: s.Name,
+		Details: core.Object{}.Str("pattern", s.Pattern).Close()})
 	return s, nil
 }
 
@@ -279,12 +295,14 @@ func acknowledge(c *ledger.Context, p Acknowledge) (any, error) {
 		return nil, errNoSubscription()
 	}
 	if p.Height > c.Height {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "height: %d is higher than the chain, which has %d", p.Height, c.Height)
+		return nil, ledger.Refuse(ledger.Invalid, nil, "height: %d is higher than the chain, which has %d",
+			p.Height, c.Height)
 	}
 	// A lower one is late, and not an error: acknowledgements may overtake each other.
 	s.Position, s.UpdatedAt = max(s.Position, p.Height), core.TimeOf(c.Now)
 	subscriptions.put(c.Tx, c.Cmd.Company, core.TextKey(s.Name), s)
-	c.Record(ledger.Change{Action: "topic.acknowledged", EntityType: "topic_subscription", EntityID: s.Name, Details: core.Object{}.Int("height", int64(s.Position)).Close()})
+	c.Record(ledger.Change{Action: "topic.acknowledged", EntityType: "topic_subscription", EntityID: s.Name,
+		Details: core.Object{}.Int("height", int64(s.Position)).Close()})
 	return s, nil
 }
 

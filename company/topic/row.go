@@ -72,10 +72,13 @@ type Total struct {
 //	topic-subscription/<name>                      how far somebody has read
 //	topic-total/total                              what there is of it
 var (
-	topics        = both[Topic]{ledger.NewTable[string, Topic]("topic"), ledger.NewMeshTable[string, Topic]("topic")}
-	messages      = both[Message]{ledger.NewTable[string, Message]("topic-message"), ledger.NewMeshTable[string, Message]("topic-message")}
-	subscriptions = both[Subscription]{ledger.NewTable[string, Subscription]("topic-subscription"), ledger.NewMeshTable[string, Subscription]("topic-subscription")}
-	totals        = both[Total]{ledger.NewTable[string, Total]("topic-total"), ledger.NewMeshTable[string, Total]("topic-total")}
+	topics   = both[Topic]{ledger.NewTable[string, Topic]("topic"), ledger.NewMeshTable[string, Topic]("topic")}
+	messages = both[Message]{ledger.NewTable[string, Message]("topic-message"),
+		ledger.NewMeshTable[string, Message]("topic-message")}
+	subscriptions = both[Subscription]{ledger.NewTable[string, Subscription]("topic-subscription"),
+		ledger.NewMeshTable[string, Subscription]("topic-subscription")}
+	totals = both[Total]{ledger.NewTable[string, Total]("topic-total"),
+		ledger.NewMeshTable[string, Total]("topic-total")}
 )
 
 const totalKey = "total"

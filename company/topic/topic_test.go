@@ -39,7 +39,8 @@ func TestMessagesAreKeptAndReplayed(t *testing.T) {
 		limit         int
 	}{
 		{"**", "m0 m1 m2 m3 m4 m5", 0, 100}, {"a.*", "m0 m1 m3 m4", 0, 100}, {"b", "m2 m5", 0, 100}, {"**", "m0 m1", 0, 2},
-		{"**", "m3 m4 m5", heights["m2"] + 1, 100}, {"a.*", "m3 m4", heights["m3"], 100}, {"**", "", heights["m5"] + 1, 100}, {"none", "", 0, 100},
+		{"**", "m3 m4 m5", heights["m2"] + 1, 100}, {"a.*", "m3 m4", heights["m3"], 100}, {"**", "", heights["m5"] + 1, 100},
+		{"none", "", 0, 100},
 	} {
 		if got := texts(d, c.pattern, c.from, c.limit); got != c.want {
 			t.Errorf("%s from %d, at most %d: %q, want %q", c.pattern, c.from, c.limit, got, c.want)
@@ -108,8 +109,10 @@ func TestSubscriptionsRemember(t *testing.T) {
 		t.Errorf("another pattern changes more: %+v", s)
 	}
 	d.Must(t, companytest.Board, topic.KindUnsubscribe, topic.Unsubscribe{Name: "all"}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, topic.KindAcknowledge, topic.Acknowledge{Name: "all"}, nil), ledger.NotFound, "Subscription not found")
-	companytest.WantRefusal(t, d.Do(companytest.Board, topic.KindUnsubscribe, topic.Unsubscribe{Name: "all"}, nil), ledger.NotFound, "Subscription not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, topic.KindAcknowledge, topic.Acknowledge{Name: "all"}, nil),
+		ledger.NotFound, "Subscription not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, topic.KindUnsubscribe, topic.Unsubscribe{Name: "all"}, nil),
+		ledger.NotFound, "Subscription not found")
 }
 
 func TestBadMessages(t *testing.T) {
@@ -120,19 +123,28 @@ func TestBadMessages(t *testing.T) {
 		code    ledger.Code
 		says    string
 	}{
-		"no name":    {topic.Publish{Text: "x"}, ledger.Invalid, "topic: required"},
-		"a pattern":  {topic.Publish{Topic: "a.*", Text: "x"}, ledger.Invalid, `topic: "*": a level has letters, digits, - _ : @ =; a pattern may have * for one level, and ** for all at its end`},
-		"too long":   {topic.Publish{Topic: "a", Text: strings.Repeat("x", topic.MaxText+1)}, ledger.TooLarge, "text: 65537 bytes, at most 65536"},
-		"no UTF-8":   {topic.Publish{Topic: "a", Text: "\x00"}, ledger.Invalid, "text: is not UTF-8, or has a zero byte; encode other bytes, such as in base64"},
-		"no JSON":    {topic.Publish{Topic: "a", Text: "{", JSON: true}, ledger.Invalid, "json: is not JSON"},
-		"a long way": {topic.Publish{Topic: "a", From: strings.Repeat("x", topic.MaxFrom+1)}, ledger.Invalid, "from: at most 128 bytes"},
+		"no name": {topic.Publish{Text: "x"}, ledger.Invalid, "topic: required"},
+		"a pattern": {topic.Publish{Topic: "a.*", Text: "x"}, ledger.Invalid,
+			`topic: "*": a level has letters, digits, - _ : @ =; a pattern may have * for one level, and ** for all at its end`},
+		"too long": {topic.Publish{Topic: "a", Text: strings.Repeat("x", topic.MaxText+1)}, ledger.TooLarge,
+			"text: 65537 bytes, at most 65536"},
+		"no UTF-8": {topic.Publish{Topic: "a", Text: "\x00"}, ledger.Invalid,
+			"text: is not UTF-8, or has a zero byte; encode other bytes, such as in base64"},
+		"no JSON": {topic.Publish{Topic: "a", Text: "{", JSON: true}, ledger.Invalid, "json: is not JSON"},
+		"a long way": {topic.Publish{Topic: "a", From: strings.Repeat("x", topic.MaxFrom+1)}, ledger.Invalid,
+			"from: at most 128 bytes"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			companytest.WantRefusal(t, d.Do(companytest.Board, topic.KindPublish, c.payload, nil), c.code, c.says)
 		})
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, topic.KindKeep, topic.Keep{Topic: "a", Messages: topic.MostMessages + 1}, nil), ledger.Invalid, "messages: 100001, want 1 to 100000, or 0 to leave it")
+	companytest.WantRefusal(t, d.Do(companytest.Board, topic.KindKeep,
+		topic.Keep{Topic: "a", Messages: topic.MostMessages + 1}, nil), ledger.Invalid,
+		"messages: 100001, want 1 to 100000, or 0 to leave it")
 	d.Must(t, companytest.Board, topic.KindSubscribe, topic.Subscribe{Name: "s", Pattern: "a"}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, topic.KindAcknowledge, topic.Acknowledge{Name: "s", Height: 1 << 40}, nil), ledger.Invalid, "height: 1099511627776 is higher than the chain, which has 9")
-	companytest.WantRefusal(t, d.Do(companytest.Board, topic.KindDelete, topic.Delete{Topic: "none"}, nil), ledger.NotFound, "Topic not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, topic.KindAcknowledge,
+		topic.Acknowledge{Name: "s", Height: 1 << 40}, nil), ledger.Invalid,
+		"height: 1099511627776 is higher than the chain, which has 9")
+	companytest.WantRefusal(t, d.Do(companytest.Board, topic.KindDelete, topic.Delete{Topic: "none"}, nil),
+		ledger.NotFound, "Topic not found")
 }

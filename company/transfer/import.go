@@ -59,13 +59,16 @@ func ImportFits(n int) error {
 	if n > 0 && n <= MaxImportSteps {
 		return nil
 	}
-	return ledger.Refuse(ledger.Unprocessable, nil, "An import has 1 to %d parts (issues, comments, documents and so on), this one has %d: import fewer of them at once", MaxImportSteps, n)
+	return ledger.Refuse(ledger.Unprocessable, nil,
+		"An import has 1 to %d parts (issues, comments, documents and so on), this one has %d: import fewer of them at once",
+		MaxImportSteps, n)
 }
 
 const KindCompanyImport = "company.import"
 
 var importKinds = []company.Kind{
-	{Name: KindCompanyImport, From: company.FromBoard, Traits: company.Founds | company.EndsKeys, Weight: company.Weights.SetUp, Do: ledger.Typed(carryImport)},
+	{Name: KindCompanyImport, From: company.FromBoard, Traits: company.Founds | company.EndsKeys,
+		Weight: company.Weights.SetUp, Do: ledger.Typed(carryImport)},
 }
 
 func carryImport(c *ledger.Context, p ImportCompany) (any, error) { return nil, importCompany(c, p) }
@@ -120,7 +123,8 @@ func importCompany(c *ledger.Context, p ImportCompany) error {
 	if err != nil {
 		return err
 	}
-	c.Record(ledger.Change{Action: "company.imported", EntityType: "company", EntityID: string(row.ID), Details: p.Details})
+	c.Record(ledger.Change{Action: "company.imported", EntityType: "company", EntityID: string(row.ID),
+		Details: p.Details})
 	return nil
 }
 

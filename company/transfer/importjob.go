@@ -98,9 +98,12 @@ const (
 )
 
 var importJobKinds = []company.Kind{
-	{Name: KindImportJobBegin, From: company.FromBoard, Traits: company.Personal, Weight: company.Weights.SetUp, Do: ledger.Typed(beginImportJob)},
-	{Name: KindImportJobProgress, From: company.FromBoard, Traits: company.Personal, Weight: company.Weights.SetUp, Do: ledger.Typed(tellImportJob)},
-	{Name: KindImportJobFail, From: company.FromBoard, Traits: company.Personal, Weight: company.Weights.SetUp, Do: ledger.Typed(failImportJob)},
+	{Name: KindImportJobBegin, From: company.FromBoard, Traits: company.Personal, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(beginImportJob)},
+	{Name: KindImportJobProgress, From: company.FromBoard, Traits: company.Personal, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(tellImportJob)},
+	{Name: KindImportJobFail, From: company.FromBoard, Traits: company.Personal, Weight: company.Weights.SetUp,
+		Do: ledger.Typed(failImportJob)},
 	{Name: KindImportJobSweep, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(sweepImportJobs)},
 }
 
@@ -129,7 +132,8 @@ func ImportJobsToSweep(tx *ledger.Tx, now core.Time) bool {
 }
 
 func (j ImportJob) change(action string) ledger.Change {
-	return ledger.Change{Action: action, EntityType: "import_job", EntityID: j.ID, Details: core.Object{}.Str("status", j.Status).Null("error", j.Error).Close()}
+	return ledger.Change{Action: action, EntityType: "import_job", EntityID: j.ID, Details: core.Object{}.Str("status",
+		j.Status).Null("error", j.Error).Close()}
 }
 
 func (j ImportJob) end(status, why string, now core.Time) ImportJob {
@@ -149,9 +153,11 @@ func beginImportJob(c *ledger.Context, p BeginImportJob) (any, error) {
 				oldest = j
 			}
 		case j.By == c.Cmd.Actor.ID && j.Signature == p.Signature:
-			return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("jobId", j.ID).Str("status", j.Status).Close(), "An import is already running for this account")
+			return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("jobId", j.ID).Str("status", j.Status).Close(),
+				"An import is already running for this account")
 		case j.By == c.Cmd.Actor.ID:
-			return nil, ledger.Refuse(ledger.Conflict, nil, "A different import is already running for this account. Wait for it to finish before starting another.")
+			return nil, ledger.Refuse(ledger.Conflict, nil,
+				"A different import is already running for this account. Wait for it to finish before starting another.")
 		default:
 			running++
 		}
@@ -165,7 +171,8 @@ func beginImportJob(c *ledger.Context, p BeginImportJob) (any, error) {
 		importJobs.Delete(c.Tx, oldest.ID)
 	}
 	now := core.TimeOf(c.Now)
-	j := ImportJob{ID: p.ID, By: c.Cmd.Actor.ID, Node: p.Node, Signature: p.Signature, Status: JobRunning, Phase: "reading", CreatedAt: now, UpdatedAt: now}
+	j := ImportJob{ID: p.ID, By: c.Cmd.Actor.ID, Node: p.Node, Signature: p.Signature, Status: JobRunning,
+		Phase: "reading", CreatedAt: now, UpdatedAt: now}
 	importJobs.Put(c.Tx, j.ID, j)
 	c.Record(j.change("import_job.started"))
 	return j, nil
@@ -178,7 +185,8 @@ func runningJob(c *ledger.Context, id string) (ImportJob, error) {
 		return j, ledger.Refuse(ledger.NotFound, nil, "Import job not found")
 	}
 	if j.Status != JobRunning {
-		return j, ledger.Refuse(ledger.Conflict, core.Object{}.Str("jobId", j.ID).Str("status", j.Status).Close(), "The import job is over: %s", cmp.Or(j.Error, j.Status))
+		return j, ledger.Refuse(ledger.Conflict, core.Object{}.Str("jobId", j.ID).Str("status", j.Status).Close(),
+			"The import job is over: %s", cmp.Or(j.Error, j.Status))
 	}
 	return j, nil
 }
@@ -190,7 +198,8 @@ func tellImportJob(c *ledger.Context, p TellImportJob) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.Phase, j.Done, j.Total, j.UpdatedAt = core.Snippet(p.Phase, maxJobText), max(p.Done, 0), max(p.Total, 0), core.TimeOf(c.Now)
+	j.Phase, j.Done, j.Total, j.UpdatedAt = core.Snippet(p.Phase, maxJobText), max(p.Done, 0), max(p.Total, 0),
+		core.TimeOf(c.Now)
 	importJobs.Put(c.Tx, j.ID, j)
 	return nil, nil
 }
@@ -213,7 +222,8 @@ func sweepImportJobs(c *ledger.Context, _ SweepImportJobs) (any, error) {
 		case !j.over(now):
 		case j.Status == JobRunning:
 			failed++
-			importJobs.Put(c.Tx, j.ID, j.end(JobFailed, "The node that carried the import out was lost, and nothing of it was applied; import again", now))
+			importJobs.Put(c.Tx, j.ID, j.end(JobFailed,
+				"The node that carried the import out was lost, and nothing of it was applied; import again", now))
 		default:
 			gone = append(gone, j.ID)
 		}
@@ -222,7 +232,8 @@ func sweepImportJobs(c *ledger.Context, _ SweepImportJobs) (any, error) {
 		importJobs.Delete(c.Tx, id)
 	}
 	if failed > 0 || len(gone) > 0 {
-		c.Record(ledger.Change{Action: "import_job.swept", EntityType: "mesh", EntityID: string(c.Mesh), Details: core.Object{}.Int("failed", failed).Int("forgotten", int64(len(gone))).Close()})
+		c.Record(ledger.Change{Action: "import_job.swept", EntityType: "mesh", EntityID: string(c.Mesh),
+			Details: core.Object{}.Int("failed", failed).Int("forgotten", int64(len(gone))).Close()})
 	}
 	return nil, nil
 }

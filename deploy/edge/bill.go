@@ -29,7 +29,8 @@ func (r *release) bill() error {
 			if m.Replace != nil {
 				m = m.Replace
 			}
-			c := cdx.Component{Type: cdx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: "pkg:golang/" + m.Path + "@" + m.Version}
+			c := cdx.Component{Type: cdx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: "pkg:golang/" +
+				m.Path + "@" + m.Version}
 			c.BOMRef = c.PackageURL
 			// h1: is a SHA-256 over the sums of a module's files.
 			if sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(m.Sum, "h1:")); err == nil && len(sum) == 32 {
@@ -46,7 +47,8 @@ func (r *release) bill() error {
 		parts = append(parts, c)
 	}
 	std := "pkg:golang/std@" + strings.TrimPrefix(toolchain, "go")
-	parts = append(parts, cdx.Component{Type: cdx.ComponentTypeLibrary, Name: "std", Version: strings.TrimPrefix(toolchain, "go"), PackageURL: std, BOMRef: std})
+	parts = append(parts, cdx.Component{Type: cdx.ComponentTypeLibrary, Name: "std", Version: strings.TrimPrefix(toolchain,
+		"go"), PackageURL: std, BOMRef: std})
 	slices.SortFunc(parts, func(a, b cdx.Component) int { return cmp.Compare(a.BOMRef, b.BOMRef) })
 	b := cdx.NewBOM()
 	b.Metadata = &cdx.Metadata{

@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 	}
 	var args []string
 	if err == nil {
-		args = []string{"-root", "../..", "-version", "v1.2.3", "-targets", "linux/" + runtime.GOARCH, "-key", made.key, "-out"}
+		args = []string{"-root", "../..", "-version", "v1.2.3", "-targets", "linux/" + runtime.GOARCH, "-key",
+			made.key, "-out"}
 		made.again, made.err = filepath.Join(dir, "again"), make(chan error, 1)
 		err = run(context.Background(), append(slices.Clone(args), made.dir))
 	}
@@ -73,7 +74,8 @@ func out(t *testing.T, name string, args ...string) string {
 func copyRelease(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"SHA256SUMS", "SHA256SUMS.sig", "install.sh", "selvage_1.2.3_linux_" + runtime.GOARCH + ".tar.gz"} {
+	for _, name := range []string{"SHA256SUMS", "SHA256SUMS.sig", "install.sh", "selvage_1.2.3_linux_" + runtime.GOARCH +
+		".tar.gz"} {
 		b, err := os.ReadFile(filepath.Join(made.dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +164,8 @@ func TestInstallRefuses(t *testing.T) {
 // TestUnsignedReleaseIsNotInstalled: a script without a key asks for one.
 func TestUnsignedReleaseIsNotInstalled(t *testing.T) {
 	needs(t, "openssl")
-	b, err := exec.CommandContext(t.Context(), "sh", "files/install.sh", "--from", made.dir, "--prefix", t.TempDir()).CombinedOutput()
+	b, err := exec.CommandContext(t.Context(), "sh", "files/install.sh", "--from", made.dir, "--prefix", t.TempDir()).
+		CombinedOutput()
 	if err == nil || !strings.Contains(string(b), "carries no key") {
 		t.Errorf("err %v, said %s", err, b)
 	}
@@ -179,7 +182,8 @@ func TestPackages(t *testing.T) {
 	root := t.TempDir()
 	out(t, "dpkg-deb", "-x", debs[0], root)
 	for path, mode := range map[string]os.FileMode{
-		"usr/bin/selvage": 0o755, "usr/lib/systemd/system/selvage.service": 0o644, "usr/lib/sysusers.d/selvage.conf": 0o644, "etc/selvage/config.yaml": 0o640,
+		"usr/bin/selvage": 0o755, "usr/lib/systemd/system/selvage.service": 0o644, "usr/lib/sysusers.d/selvage.conf": 0o644,
+		"etc/selvage/config.yaml": 0o640,
 	} {
 		info, err := os.Stat(filepath.Join(root, path))
 		if err != nil {
@@ -197,7 +201,8 @@ func TestPackages(t *testing.T) {
 	}
 	files := unpackRPM(t, rpms[0])
 	for path, want := range map[string]packed{
-		"usr/bin/selvage": {0o755, program}, "usr/lib/systemd/system/selvage.service": {0o644, nil}, "usr/lib/sysusers.d/selvage.conf": {0o644, nil}, "etc/selvage/config.yaml": {0o640, nil},
+		"usr/bin/selvage": {0o755, program}, "usr/lib/systemd/system/selvage.service": {0o644, nil},
+		"usr/lib/sysusers.d/selvage.conf": {0o644, nil}, "etc/selvage/config.yaml": {0o640, nil},
 	} {
 		got, ok := files[path]
 		if !ok || got.mode != want.mode || want.content != nil && !bytes.Equal(got.content, want.content) {
@@ -216,10 +221,12 @@ func TestPackages(t *testing.T) {
 			t.Fatal(err)
 		}
 		here := filepath.Join(t.TempDir(), "selvage.service")
-		if err := os.WriteFile(here, bytes.ReplaceAll(unit, []byte("/usr/bin/selvage"), []byte(filepath.Join(root, "usr/bin/selvage"))), 0o644); err != nil {
+		if err := os.WriteFile(here, bytes.ReplaceAll(unit, []byte("/usr/bin/selvage"),
+			[]byte(filepath.Join(root, "usr/bin/selvage"))), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if b, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", here).CombinedOutput(); err != nil || strings.Contains(string(b), "selvage.service:") {
+		if b, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", here).
+			CombinedOutput(); err != nil || strings.Contains(string(b), "selvage.service:") {
 			t.Errorf("systemd-analyze verify: %v\n%s", err, b)
 		}
 	}
@@ -231,7 +238,8 @@ func TestLicencesTravelWithTheProgram(t *testing.T) {
 	dir := t.TempDir()
 	out(t, "tar", "-xzf", filepath.Join(made.dir, "selvage_1.2.3_linux_"+runtime.GOARCH+".tar.gz"), "-C", dir)
 	b, err := os.ReadFile(filepath.Join(dir, "NOTICE"))
-	if err != nil || !strings.Contains(string(b), "github.com/hashicorp/raft ") || !strings.Contains(string(b), "Mozilla Public License") {
+	if err != nil || !strings.Contains(string(b), "github.com/hashicorp/raft ") || !strings.Contains(string(b),
+		"Mozilla Public License") {
 		t.Errorf("NOTICE of the archive: %d bytes, %v", len(b), err)
 	}
 }
@@ -313,7 +321,8 @@ func TestImage(t *testing.T) {
 	tarball := filepath.Join(made.dir, "selvage_1.2.3_image.tar")
 	store := t.TempDir()
 	podman := func(args ...string) *exec.Cmd {
-		base := []string{"--root", filepath.Join(store, "root"), "--runroot", filepath.Join(store, "run"), "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs", "--events-backend", "file"}
+		base := []string{"--root", filepath.Join(store, "root"), "--runroot", filepath.Join(store, "run"), "--storage-driver",
+			"vfs", "--cgroup-manager", "cgroupfs", "--events-backend", "file"}
 		if _, err := exec.LookPath("runc"); err == nil {
 			base = append(base, "--runtime", "runc")
 		}
@@ -328,7 +337,8 @@ func TestImage(t *testing.T) {
 	}
 	id := strings.TrimSpace(string(image))
 	t.Cleanup(func() { // what is mounted there can not be removed otherwise
-		c := exec.Command("podman", "--root", filepath.Join(store, "root"), "--runroot", filepath.Join(store, "run"), "--storage-driver", "vfs", "rm", "-af", "-t", "0")
+		c := exec.Command("podman", "--root", filepath.Join(store, "root"), "--runroot", filepath.Join(store, "run"),
+			"--storage-driver", "vfs", "rm", "-af", "-t", "0")
 		c.Run()
 	})
 	limits := []string{"run", "--rm", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "--network", "none"}

@@ -51,7 +51,8 @@ func (r *release) image() error {
 			p.Variant = "v" + t.arm
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{
-			Platform: p, Annotations: map[string]string{"org.opencontainers.image.ref.name": "selvage:" + r.version + "-" + t.arch},
+			Platform: p, Annotations: map[string]string{"org.opencontainers.image.ref.name": "selvage:" + r.version +
+				"-" + t.arch},
 		}})
 		n++
 	}
@@ -88,20 +89,26 @@ func (r *release) platform(t target) (v1.Image, error) {
 		{name: "NOTICE", mode: 0o644, body: notice},
 		{name: "data", mode: 0o700, dir: true, uid: nobody},
 		{name: "etc", mode: 0o755, dir: true},
-		{name: "etc/passwd", mode: 0o644, body: []byte("root:x:0:0::/:\nselvage:x:" + strconv.Itoa(nobody) + ":" + strconv.Itoa(nobody) + "::/data:\n")},
+		{name: "etc/passwd", mode: 0o644, body: []byte("root:x:0:0::/:\nselvage:x:" + strconv.Itoa(nobody) + ":" +
+			strconv.Itoa(nobody) + "::/data:\n")},
 		{name: "selvage", mode: 0o755, body: program},
 		{name: "tmp", mode: 0o1777, dir: true},
 	})
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil },
-		tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching) // or it is compressed for its digest and again for the file
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser,
+		error) {
+		return io.NopCloser(bytes.NewReader(b.Bytes())), nil
+	},
+		tarball.WithMediaType(types.OCILayer),
+		tarball.WithCompressedCaching) // or it is compressed for its digest and again for the file
 	if err != nil {
 		return nil, err
 	}
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	img, err = mutate.Append(img, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: r.when}, CreatedBy: "selvage " + r.version}})
+	img, err = mutate.Append(img, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: r.when},
+		CreatedBy: "selvage " + r.version}})
 	if err != nil {
 		return nil, err
 	}
@@ -115,11 +122,13 @@ func (r *release) platform(t target) (v1.Image, error) {
 		conf.Variant = "v" + t.arm
 	}
 	conf.Config = v1.Config{
-		User: strconv.Itoa(nobody), WorkingDir: "/data", Entrypoint: []string{"/selvage"}, Cmd: []string{"up", "--dir", "/data"},
+		User: strconv.Itoa(nobody), WorkingDir: "/data", Entrypoint: []string{"/selvage"},
+		Cmd:     []string{"up", "--dir", "/data"},
 		Volumes: map[string]struct{}{"/data": {}}, ExposedPorts: map[string]struct{}{"3100/tcp": {}, "9470/udp": {}},
 		Env: []string{"HOME=/data", "TMPDIR=/tmp"}, StopSignal: "SIGTERM",
 		Labels: map[string]string{
-			"org.opencontainers.image.title": "selvage", "org.opencontainers.image.version": r.version, "org.opencontainers.image.licenses": "Apache-2.0",
+			"org.opencontainers.image.title": "selvage", "org.opencontainers.image.version": r.version,
+			"org.opencontainers.image.licenses": "Apache-2.0",
 		},
 	}
 	return mutate.ConfigFile(img, conf)

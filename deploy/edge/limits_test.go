@@ -59,7 +59,8 @@ func TestLimitsUnderSystemd(t *testing.T) {
 			t.Errorf("it did not say %q", want)
 		}
 	}
-	if strings.Contains(said, "\nover\n") || strings.Contains(said, "killed for memory: 0") || strings.Contains(said, "has no cgroup to divide") {
+	if strings.Contains(said, "\nover\n") || strings.Contains(said, "killed for memory: 0") || strings.Contains(said,
+		"has no cgroup to divide") {
 		t.Error("the limits do not hold")
 	}
 	if t.Failed() {
@@ -125,17 +126,20 @@ func inUserMode(t *testing.T, deb, script string) string {
 		paths = append(paths, p)
 	}
 	init := filepath.Join(dir, "init")
-	if err := os.WriteFile(init, fmt.Appendf(nil, "#!/bin/sh\nexec sh '%s' '%s' '%s' '%s' '%s'\n", paths...), 0o700); err != nil {
+	if err := os.WriteFile(init, fmt.Appendf(nil, "#!/bin/sh\nexec sh '%s' '%s' '%s' '%s' '%s'\n", paths...),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limitsWithin)
 	defer cancel()
 	wide := filepath.Join(dir, "xstate.so")
-	if out, err := exec.Command("cc", "-shared", "-fPIC", "-O2", "-o", wide, "testdata/xstate.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-shared", "-fPIC", "-O2", "-o", wide, "testdata/xstate.c").
+		CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	// In a namespace of their own its processes end with it.
-	cmd := exec.CommandContext(ctx, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "linux.uml", "mem=1G", "root=/dev/root", "rootfstype=hostfs",
+	cmd := exec.CommandContext(ctx, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "linux.uml", "mem=1G",
+		"root=/dev/root", "rootfstype=hostfs",
 		"rootflags=/", "ro", "con=null", "con0=fd:0,fd:1", "quiet", "uml_dir="+dir, "init="+init)
 	cmd.Env = append(os.Environ(), "LD_PRELOAD="+wide)
 	console := &untilPanic{stop: cancel}

@@ -206,7 +206,8 @@ func (r *release) build(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+r.version, "-o", path, "./cmd/node")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags",
+		"-s -w -X main.version="+r.version, "-o", path, "./cmd/node")
 	cmd.Dir = r.root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+t.os, "GOARCH="+t.arch)
 	if os.Getenv("GOGC") == "" {
@@ -268,7 +269,8 @@ func (r *release) archive(t target, program string) error {
 func (r *release) tar(w io.Writer, all []file) error {
 	t := tar.NewWriter(w)
 	for _, f := range all {
-		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.body)), ModTime: r.when, Typeflag: tar.TypeReg, Uid: f.uid, Gid: f.uid, Format: tar.FormatPAX}
+		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.body)), ModTime: r.when, Typeflag: tar.TypeReg,
+			Uid: f.uid, Gid: f.uid, Format: tar.FormatPAX}
 		if f.dir {
 			h.Typeflag, h.Name = tar.TypeDir, f.name+"/"
 		}

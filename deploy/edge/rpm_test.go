@@ -58,7 +58,8 @@ func unpackRPM(t *testing.T, path string) map[string]packed {
 		if len(cpio) < end {
 			t.Fatal("cpio: cut short")
 		}
-		files[strings.TrimLeft(string(cpio[110:110+name-1]), "./")] = packed{os.FileMode(mode & 0o777), cpio[body : body+size]}
+		files[strings.TrimLeft(string(cpio[110:110+name-1]), "./")] = packed{os.FileMode(mode & 0o777),
+			cpio[body : body+size]}
 		cpio = cpio[end:]
 	}
 	return files

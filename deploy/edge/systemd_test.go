@@ -35,8 +35,10 @@ func (b booted) in(name string, args ...string) (string, error) {
 func (b booted) reads(stdin io.Reader, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", b.init, "-m", "-u", "-i", "-n", "-p", "-C", "-r", "-w", name}, args...)...)
-	cmd.Env, cmd.Stdin = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C", "SYSTEMD_PAGER=", "SYSTEMD_COLORS=0"}, stdin
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", b.init, "-m", "-u", "-i", "-n", "-p", "-C", "-r",
+		"-w", name}, args...)...)
+	cmd.Env, cmd.Stdin = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C",
+		"SYSTEMD_PAGER=", "SYSTEMD_COLORS=0"}, stdin
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
@@ -54,7 +56,8 @@ func (b booted) must(name string, args ...string) string {
 // commands run, and a sudo where there is none.
 func (b booted) release() {
 	b.t.Helper()
-	names := []string{"install.sh", "SHA256SUMS", "SHA256SUMS.sig", "selvage_1.2.3_" + runtime.GOARCH + ".deb", "selvage_1.2.3_linux_" + runtime.GOARCH + ".tar.gz"}
+	names := []string{"install.sh", "SHA256SUMS", "SHA256SUMS.sig", "selvage_1.2.3_" + runtime.GOARCH + ".deb",
+		"selvage_1.2.3_linux_" + runtime.GOARCH + ".tar.gz"}
 	var files bytes.Buffer
 	tar := exec.CommandContext(b.t.Context(), "tar", append([]string{"-C", made.dir, "-cf", "-"}, names...)...)
 	tar.Stdout = &files
@@ -91,7 +94,8 @@ func asTheGuideSays(t *testing.T, guide string, pi1, pi2 booted) {
 		t.Fatal("the guide has no part that does without a package")
 	}
 	blocks := regexp.MustCompile("(?m)^```sh.*\n((?s:.*?))^```$").FindAllStringSubmatch(first, -1)
-	blocks = append(blocks, regexp.MustCompile("(?m)^```sh other: deploy/edge.*\n((?s:.*?))^```$").FindAllStringSubmatch(second, -1)...)
+	blocks = append(blocks, regexp.MustCompile("(?m)^```sh other: deploy/edge.*\n((?s:.*?))^```$").
+		FindAllStringSubmatch(second, -1)...)
 	var done []string
 	for _, block := range blocks {
 		for line := range strings.Lines(block[1]) {
@@ -193,7 +197,9 @@ func boot(t *testing.T, deb string) booted {
 	if err := os.Mkdir(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("sh", "-c", `echo $$ > "$0/cgroup.procs" && exec unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup sh "$@"`, group, script, root, deb)
+	cmd := exec.Command("sh", "-c",
+		`echo $$ > "$0/cgroup.procs" && exec unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup sh "$@"`,
+		group, script, root, deb)
 	cmd.Stdout, cmd.Stderr = console, console
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -278,14 +284,16 @@ func TestServiceUnderSystemd(t *testing.T) {
 	})
 	b.must("/usr/local/bin/selvage", "--version")
 	b.must("rm", "/usr/local/bin/selvage")
-	for property, want := range map[string]string{"ActiveState": "active", "SubState": "running", "StatusText": "serving", "Type": "notify", "WatchdogUSec": "10s", "NRestarts": "0", "User": "selvage", "UnitFileState": "enabled"} {
+	for property, want := range map[string]string{"ActiveState": "active", "SubState": "running", "StatusText": "serving",
+		"Type": "notify", "WatchdogUSec": "10s", "NRestarts": "0", "User": "selvage", "UnitFileState": "enabled"} {
 		if got := b.shows(property); got != want {
 			t.Errorf("%s is %q, want %q", property, got, want)
 		}
 	}
 	main := b.shows("MainPID")
 	status := b.must("cat", "/proc/"+main+"/status")
-	for _, want := range []string{"NoNewPrivs:\t1", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "Seccomp:\t2"} {
+	for _, want := range []string{"NoNewPrivs:\t1", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000",
+		"Seccomp:\t2"} {
 		if !strings.Contains(status, want) {
 			t.Errorf("the node's process has no %q", want)
 		}
@@ -311,7 +319,8 @@ func TestServiceUnderSystemd(t *testing.T) {
 	if got := b.must("cat", "/var/lib/selvage/membership"); got != identity {
 		t.Error("it is not the node that it was")
 	}
-	if log := b.must("journalctl", "--no-pager", "-o", "cat", "-u", "selvage"); !strings.Contains(log, "Watchdog timeout") {
+	if log := b.must("journalctl", "--no-pager", "-o", "cat", "-u", "selvage"); !strings.Contains(log,
+		"Watchdog timeout") {
 		t.Errorf("it was not the watchdog:\n%s", log)
 	}
 

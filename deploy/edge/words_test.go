@@ -32,10 +32,13 @@ func TestUnit(t *testing.T) {
 	}
 	lines := strings.Split(string(b), "\n")
 	for _, want := range []string{
-		"Type=notify", "NotifyAccess=main", "WatchdogSec=60", "Restart=always", "User=selvage", "StateDirectory=selvage", "StateDirectoryMode=0700",
+		"Type=notify", "NotifyAccess=main", "WatchdogSec=60", "Restart=always", "User=selvage", "StateDirectory=selvage",
+		"StateDirectoryMode=0700",
 		"Delegate=yes", "ProtectControlGroups=no", // read-only cgroups could not be divided
-		"NoNewPrivileges=yes", "CapabilityBoundingSet=", "AmbientCapabilities=", "ProtectSystem=strict", "ProtectHome=read-only", "PrivateTmp=yes",
-		"PrivateDevices=yes", "ProtectKernelTunables=yes", "ProtectKernelModules=yes", "ProtectKernelLogs=yes", "RestrictSUIDSGID=yes", "LockPersonality=yes",
+		"NoNewPrivileges=yes", "CapabilityBoundingSet=", "AmbientCapabilities=", "ProtectSystem=strict",
+		"ProtectHome=read-only", "PrivateTmp=yes",
+		"PrivateDevices=yes", "ProtectKernelTunables=yes", "ProtectKernelModules=yes", "ProtectKernelLogs=yes",
+		"RestrictSUIDSGID=yes", "LockPersonality=yes",
 		"SystemCallArchitectures=native", "UMask=0077",
 	} {
 		if !slices.Contains(lines, want) {
@@ -71,8 +74,10 @@ func TestGoReleaserMakesTheSame(t *testing.T) {
 	if !slices.Equal(build.Targets, want) {
 		t.Errorf("platforms %v, want %v", build.Targets, want)
 	}
-	if conf.Version != 2 || build.Main != "./cmd/node" || build.Binary != "selvage" || !slices.Contains(build.Env, "CGO_ENABLED=0") ||
-		!slices.Contains(build.Flags, "-trimpath") || !strings.Contains(strings.Join(build.Ldflags, " "), "-X main.version=") || conf.Checksum.Name != "SHA256SUMS" {
+	if conf.Version != 2 || build.Main != "./cmd/node" || build.Binary != "selvage" || !slices.Contains(build.Env,
+		"CGO_ENABLED=0") ||
+		!slices.Contains(build.Flags, "-trimpath") || !strings.Contains(strings.Join(build.Ldflags, " "),
+		"-X main.version=") || conf.Checksum.Name != "SHA256SUMS" {
 		t.Errorf("%+v", conf)
 	}
 }
@@ -126,7 +131,8 @@ func TestKubernetesManifest(t *testing.T) {
 		kinds[o.Kind+"/"+o.Metadata.Name] = o
 	}
 	set, peers := kinds["StatefulSet/selvage"], kinds["Service/selvage-peers"]
-	if len(set.Spec.Template.Spec.Containers) != 1 || set.Spec.ServiceName != "selvage-peers" || peers.Spec.ClusterIP != "None" {
+	if len(set.Spec.Template.Spec.Containers) != 1 || set.Spec.ServiceName != "selvage-peers" ||
+		peers.Spec.ClusterIP != "None" {
 		t.Fatalf("objects %v", kinds)
 	}
 	if _, ok := kinds["PodDisruptionBudget/selvage"]; !ok {
@@ -142,7 +148,8 @@ func TestKubernetesManifest(t *testing.T) {
 		t.Errorf("ports %+v and %+v", c.Ports, peers.Spec.Ports)
 	}
 	bin := program(t)
-	if b, err := exec.CommandContext(t.Context(), bin, append(slices.Clone(c.Args), "--help")...).CombinedOutput(); err != nil {
+	if b, err := exec.CommandContext(t.Context(), bin, append(slices.Clone(c.Args), "--help")...).
+		CombinedOutput(); err != nil {
 		t.Errorf("selvage %v: %v\n%s", c.Args, err, b)
 	}
 	for _, e := range c.Env { // a variable is a flag's name

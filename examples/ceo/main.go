@@ -126,7 +126,8 @@ func strategy(issue agentkit.Issue) map[string]any {
 		tasks = append(tasks, s.title)
 	}
 	return map[string]any{"title": "How to do: " + issue.Title, "tasks": tasks,
-		"plan": fmt.Sprintf("Divide the work into %d surveys, give each to one of my reports, and sum up what they find.", len(surveys))}
+		"plan": fmt.Sprintf("Divide the work into %d surveys, give each to one of my reports, and sum up what they find.",
+			len(surveys))}
 }
 
 func childrenOf(agent *agentkit.Agent, issue agentkit.Issue) (list []agentkit.Issue, err error) {
@@ -174,10 +175,12 @@ func delegate(agent *agentkit.Agent, issue agentkit.Issue) error {
 		fmt.Printf("delegated %s %q\n", child.Identifier, child.Title)
 		waiting = append(waiting, child.ID)
 	}
-	if err := agent.Comment(issue.ID, fmt.Sprintf("Delegated %d surveys; I come back when they are done.", len(waiting))); err != nil {
+	if err := agent.Comment(issue.ID, fmt.Sprintf("Delegated %d surveys; I come back when they are done.",
+		len(waiting))); err != nil {
 		return err
 	}
-	return agent.Call("PATCH", "/api/issues/"+issue.ID, map[string]any{"status": "blocked", "blockedByIssueIds": waiting}, nil)
+	return agent.Call("PATCH", "/api/issues/"+issue.ID, map[string]any{"status": "blocked",
+		"blockedByIssueIds": waiting}, nil)
 }
 
 // sumUp puts the last comment of each survey under one heading.
@@ -216,8 +219,9 @@ func askWhatNext(agent *agentkit.Agent, issue agentkit.Issue) error {
 		ID    string `json:"id"`
 		Label string `json:"label"`
 	}
-	question := map[string]any{"id": "next", "prompt": "What shall we survey next?", "selectionMode": "single", "required": true,
-		"options": []option{{"tests", "Tests"}, {"dependencies", "Dependencies"}, {"nothing", "Nothing for now"}}}
+	question := map[string]any{"id": "next", "prompt": "What shall we survey next?", "selectionMode": "single",
+		"required": true,
+		"options":  []option{{"tests", "Tests"}, {"dependencies", "Dependencies"}, {"nothing", "Nothing for now"}}}
 	err := agent.Call("POST", "/api/issues/"+issue.ID+"/interactions", map[string]any{
 		"kind": "ask_user_questions", "title": "What shall we survey next?",
 		"payload": map[string]any{"version": 1, "questions": []any{question}},

@@ -106,7 +106,8 @@ func run(api string, nodes int, bin, repo, dir string, wait time.Duration) error
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nCompany %q (%s) is at work on %s.\nWatch it: %s/%s\n\n", company.Name, company.IssuePrefix, issue.Identifier, urls[0], company.IssuePrefix)
+	fmt.Printf("\nCompany %q (%s) is at work on %s.\nWatch it: %s/%s\n\n", company.Name, company.IssuePrefix,
+		issue.Identifier, urls[0], company.IssuePrefix)
 	t := newTour(urls[0], dir)
 	if err := t.watch(b, company, issue, wait); err != nil {
 		return err
@@ -140,7 +141,8 @@ func found(b *board, bin, repo string) (company, issue named, err error) {
 	for _, c := range companies {
 		if c.Name == companyName {
 			var issues []named
-			if err := b.call("GET", "/api/companies/"+c.ID+"/issues?sortField=created&sortDir=asc&limit=1", nil, &issues); err != nil {
+			if err := b.call("GET", "/api/companies/"+c.ID+"/issues?sortField=created&sortDir=asc&limit=1", nil,
+				&issues); err != nil {
 				return company, issue, err
 			}
 			if len(issues) > 0 {
@@ -155,7 +157,8 @@ func found(b *board, bin, repo string) (company, issue named, err error) {
 	}
 	in := "/api/companies/" + company.ID
 	var goal, ceo, worker named
-	if err := b.call("POST", in+"/goals", map[string]any{"title": "Know the state of the code at any time", "level": "company", "status": "active"}, &goal); err != nil {
+	if err := b.call("POST", in+"/goals", map[string]any{"title": "Know the state of the code at any time",
+		"level": "company", "status": "active"}, &goal); err != nil {
 		return company, issue, err
 	}
 	agent := func(name, role, program, reportsTo string, heartbeatSec int) map[string]any {
@@ -165,7 +168,8 @@ func found(b *board, bin, repo string) (company, issue named, err error) {
 				"command": filepath.Join(bin, program), "timeoutSec": 900, "graceSec": 5,
 				"env": map[string]any{"SURVEY_REPO": repo},
 			},
-			"runtimeConfig":      map[string]any{"heartbeat": map[string]any{"enabled": heartbeatSec > 0, "intervalSec": max(heartbeatSec, 30), "wakeOnDemand": true, "maxConcurrentRuns": 2}},
+			"runtimeConfig": map[string]any{"heartbeat": map[string]any{"enabled": heartbeatSec > 0,
+				"intervalSec": max(heartbeatSec, 30), "wakeOnDemand": true, "maxConcurrentRuns": 2}},
 			"budgetMonthlyCents": 1000,
 		}
 		if reportsTo != "" {
@@ -182,7 +186,8 @@ func found(b *board, bin, repo string) (company, issue named, err error) {
 		}
 	}
 	err = b.call("POST", in+"/issues", map[string]any{
-		"title": "Survey the repository", "description": "Formatting, comments and open markers of " + filepath.Base(repo) + ".",
+		"title": "Survey the repository", "description": "Formatting, comments and open markers of " +
+			filepath.Base(repo) + ".",
 		"status": "todo", "priority": "high", "goalId": goal.ID, "assigneeAgentId": ceo.ID,
 	}, &issue)
 	return company, issue, err
@@ -197,12 +202,14 @@ func decide(b *board, company named) error {
 			Plan string `json:"plan"`
 		} `json:"payload"`
 	}
-	if err := b.call("GET", "/api/companies/"+company.ID+"/approvals?status=pending&type=approve_ceo_strategy", nil, &waiting); err != nil {
+	if err := b.call("GET", "/api/companies/"+company.ID+"/approvals?status=pending&type=approve_ceo_strategy", nil,
+		&waiting); err != nil {
 		return err
 	}
 	for _, a := range waiting {
 		fmt.Printf("  the CEO proposes: %s\n", a.Payload.Plan)
-		if err := b.call("POST", "/api/approvals/"+a.ID+"/approve", map[string]any{"decisionNote": "Go ahead."}, nil); err != nil {
+		if err := b.call("POST", "/api/approvals/"+a.ID+"/approve", map[string]any{"decisionNote": "Go ahead."},
+			nil); err != nil {
 			return err
 		}
 		fmt.Printf("  the board approves\n")
@@ -216,7 +223,8 @@ func (t tour) watch(b *board, company, issue named, wait time.Duration) error {
 	seen := map[string]string{}
 	for deadline := time.Now().Add(wait); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
 		var issues []named
-		if err := b.call("GET", "/api/companies/"+company.ID+"/issues?sortField=created&sortDir=asc", nil, &issues); err != nil {
+		if err := b.call("GET", "/api/companies/"+company.ID+"/issues?sortField=created&sortDir=asc", nil,
+			&issues); err != nil {
 			fmt.Println("  (", err, ")")
 			continue
 		}

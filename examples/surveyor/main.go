@@ -153,7 +153,8 @@ func commentSurvey(ctx context.Context, repo string) (string, error) {
 	if len(found) == 0 {
 		return fmt.Sprintf("Every exported name in %d Go files has a comment.", files), nil
 	}
-	return fmt.Sprintf("%d exported name(s) in %d Go files have no comment:\n\n%s", len(found), files, strings.Join(found, "\n")), nil
+	return fmt.Sprintf("%d exported name(s) in %d Go files have no comment:\n\n%s", len(found), files,
+		strings.Join(found, "\n")), nil
 }
 
 func todoSurvey(ctx context.Context, repo string) (string, error) {
@@ -169,7 +170,8 @@ func todoSurvey(ctx context.Context, repo string) (string, error) {
 
 // eachFile collects what look finds in the Go files of a repository, of which each
 // is cut at maxFileBytes, and counts them.
-func eachFile(ctx context.Context, repo string, look func(path string, text []byte) ([]string, error)) (found []string, files int, err error) {
+func eachFile(ctx context.Context, repo string, look func(path string, text []byte) ([]string, error)) (found []string,
+	files int, err error) {
 	root, err := os.OpenRoot(repo)
 	if err != nil {
 		return nil, 0, err

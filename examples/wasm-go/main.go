@@ -52,7 +52,8 @@ func work(issue wasmkit.Issue) error {
 	if err := wasmkit.Log("info", "working on "+issue.Identifier); err != nil {
 		return err
 	}
-	if err := wasmkit.Comment(issue.ID, fmt.Sprintf("Done in the sandbox: %q has %d letters.", issue.Title, len(issue.Title))); err != nil {
+	if err := wasmkit.Comment(issue.ID, fmt.Sprintf("Done in the sandbox: %q has %d letters.", issue.Title,
+		len(issue.Title))); err != nil {
 		return err
 	}
 	return wasmkit.SetStatus(issue.ID, "done")

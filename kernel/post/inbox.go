@@ -111,9 +111,11 @@ func (o *Office) put(now time.Time, m *Message, pid kernel.PID, from origin) {
 		o.held += m.Payload.Size()
 		o.enter(b, m, from)
 	case o.held+m.Payload.Size() > NodeBytes:
-		o.undelivered(now, m, from, Fail(InboxFull, "node %s holds %d bytes of messages, as many as it may", o.cfg.Node, o.held))
+		o.undelivered(now, m, from, Fail(InboxFull, "node %s holds %d bytes of messages, as many as it may",
+			o.cfg.Node, o.held))
 	case len(b.wait) >= InboxWaiters:
-		o.undelivered(now, m, from, Fail(InboxFull, "process %s has %d messages and %d wait for room: it must read", pid, b.used, len(b.wait)))
+		o.undelivered(now, m, from, Fail(InboxFull, "process %s has %d messages and %d wait for room: it must read", pid,
+			b.used, len(b.wait)))
 	default:
 		o.held += m.Payload.Size()
 		b.wait = append(b.wait, waiter{m: m, pid: pid, from: from})

@@ -105,7 +105,8 @@ func (o *Office) launch(now time.Time, m *Message, to kernel.Address, from origi
 	case len(l.wait) == 0 && o.free(l, m):
 		o.fly(l, m, to, from, now)
 	case len(l.wait) >= LinkWaiters:
-		o.undelivered(now, m, from, Fail(InboxFull, "%d messages to node %s are on their way and %d wait", len(l.flights), to.Node, len(l.wait)))
+		o.undelivered(now, m, from, Fail(InboxFull, "%d messages to node %s are on their way and %d wait", len(l.flights),
+			to.Node, len(l.wait)))
 	default:
 		l.wait = append(l.wait, waiter{m, to.PID, from})
 	}
@@ -233,7 +234,8 @@ func (o *Office) tickLinks(now time.Time) {
 		l := o.links[node]
 		for _, seq := range sortedKeys(l.flights) {
 			if fl := l.flights[seq]; now.After(fl.until) {
-				o.giveUp(now, node, l, seq, Fail(Timeout, "node %s did not answer in time; it is not known whether the message arrived", node))
+				o.giveUp(now, node, l, seq, Fail(Timeout,
+					"node %s did not answer in time; it is not known whether the message arrived", node))
 			}
 		}
 		left := l.wait[:0]
@@ -242,7 +244,9 @@ func (o *Office) tickLinks(now time.Time) {
 				left = append(left, w)
 				continue
 			}
-			o.undelivered(now, w.m, w.from, Fail(Timeout, "%d messages to node %s were on their way and not answered: none more was sent", len(l.flights), node))
+			o.undelivered(now, w.m, w.from,
+				Fail(Timeout, "%d messages to node %s were on their way and not answered: none more was sent",
+					len(l.flights), node))
 		}
 		clear(l.wait[len(left):])
 		l.wait = left

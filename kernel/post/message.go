@@ -114,12 +114,14 @@ func ParseTarget(s string) (Target, error) {
 		if t.Kind == ToService {
 			t.Name, t.Method, _ = strings.Cut(t.Name, "/")
 		}
-		if strings.HasSuffix(name, "@") || !plainName(t.Name) || t.Method != "" && !plainName(t.Method) || len(t.Node) > maxName {
+		if strings.HasSuffix(name, "@") || !plainName(t.Name) || t.Method != "" && !plainName(t.Method) ||
+			len(t.Node) > maxName {
 			return bad("a name has letters, digits and . _ - /, at most 200 bytes")
 		}
 		return t, nil
 	}
-	if bare, node, at := cutLast(s, "@"); !named && (bare == string(ToBroadcast) || bare == string(ToKernel)) && at == (node != "") {
+	if bare, node, at := cutLast(s, "@"); !named && (bare == string(ToBroadcast) || bare == string(ToKernel)) &&
+		at == (node != "") {
 		return Target{Kind: TargetKind(bare), Node: node}, nil
 	}
 	a, err := kernel.ParseAddress(s)
@@ -259,7 +261,8 @@ const (
 	ResourceWarning SignalKind = "resource_warning"
 )
 
-var signalKinds = []SignalKind{Shutdown, Kill, Suspend, Resume, Ping, Pong, ReloadConfig, DumpState, UserDefined, LinkExit, MonitorDown, ResourceWarning}
+var signalKinds = []SignalKind{Shutdown, Kill, Suspend, Resume, Ping, Pong, ReloadConfig, DumpState, UserDefined,
+	LinkExit, MonitorDown, ResourceWarning}
 
 // Controls reports whether the kernel carries a signal out instead of delivering it.
 func (k SignalKind) Controls() bool { return slices.Index(signalKinds, k) < 4 }

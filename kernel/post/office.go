@@ -61,8 +61,9 @@ func New(c Config) *Office {
 		c.Settled = func(string) {}
 	}
 	c.inboxMessages, c.linkWindow = cmp.Or(c.inboxMessages, InboxMessages), cmp.Or(c.linkWindow, LinkWindow)
-	return &Office{cfg: c, inboxes: map[kernel.PID]*inbox{}, links: map[string]*link{}, calls: map[string]*call{}, outbox: map[string]*pending{},
-		seen: seen{byID: map[string]*seenEntry{}}}
+	return &Office{cfg: c, inboxes: map[kernel.PID]*inbox{}, links: map[string]*link{}, calls: map[string]*call{},
+		outbox: map[string]*pending{},
+		seen:   seen{byID: map[string]*seenEntry{}}}
 }
 
 // A Ticket is what a sender waits for.
@@ -275,7 +276,8 @@ func (o *Office) Reply(now time.Time, pid kernel.PID, id string, p Payload) erro
 	if !ok || !asked.WantsReply {
 		return Fail(NotOpen, "request %s is not open: it was answered, its caller waits no longer, or process %s has not received it", id, pid)
 	}
-	answer := &Message{ID: id + "-reply", From: kernel.Address{Node: o.cfg.Node, PID: pid}, To: Process(asked.From), Payload: p, At: now, Deadline: asked.Deadline,
+	answer := &Message{ID: id + "-reply", From: kernel.Address{Node: o.cfg.Node, PID: pid}, To: Process(asked.From),
+		Payload: p, At: now, Deadline: asked.Deadline,
 		Correlation: id, Trace: asked.Trace}
 	if now.After(asked.Deadline) {
 		f := Fail(Timeout, "the caller of request %s waited until %s", id, asked.Deadline.UTC().Format(time.RFC3339Nano))
@@ -315,7 +317,8 @@ func (o *Office) Tick(now time.Time) {
 			}
 			o.held -= w.m.Payload.Size()
 			o.seen.forget(w.m.ID)
-			o.undelivered(now, w.m, w.from, Fail(InboxFull, "process %s did not make room in time: it has %d messages to read", pid, b.used))
+			o.undelivered(now, w.m, w.from, Fail(InboxFull, "process %s did not make room in time: it has %d messages to read",
+				pid, b.used))
 		}
 		clear(b.wait[len(left):])
 		b.wait = left
@@ -338,7 +341,8 @@ func (o *Office) Tick(now time.Time) {
 	slices.Sort(late)
 	for _, id := range late {
 		c := o.calls[id]
-		f := Fail(Timeout, "no reply within %s; it is not known whether process %s has handled the request", c.m.Deadline.Sub(c.m.At), c.to)
+		f := Fail(Timeout, "no reply within %s; it is not known whether process %s has handled the request",
+			c.m.Deadline.Sub(c.m.At), c.to)
 		o.bury(now, c.m, f)
 		o.endCall(id, nil, f)
 	}
@@ -387,7 +391,8 @@ func (o *Office) Idle() bool {
 func (o *Office) DeadLetters(after uint64, most int) []Letter {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	from, _ := slices.BinarySearchFunc(o.letters.list, after+1, func(l Letter, n uint64) int { return cmp.Compare(l.Number, n) })
+	from, _ := slices.BinarySearchFunc(o.letters.list, after+1,
+		func(l Letter, n uint64) int { return cmp.Compare(l.Number, n) })
 	list := o.letters.list[from:]
 	return slices.Clone(list[:min(most, len(list))])
 }

@@ -34,7 +34,8 @@ func (o *Office) Keep(now time.Time, m *Message) (*Ticket, error) {
 		return p.ticket, nil
 	}
 	if len(o.outbox) >= OutboxMost || o.outboxBytes+m.Payload.Size() > OutboxBytes {
-		return nil, Fail(InboxFull, "%d reliable messages of this node are not acknowledged, as many as may: try again", len(o.outbox))
+		return nil, Fail(InboxFull, "%d reliable messages of this node are not acknowledged, as many as may: try again",
+			len(o.outbox))
 	}
 	o.figures.Sent++
 	p := &pending{m: m, next: now, ticket: newTicket()}

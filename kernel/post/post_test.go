@@ -17,7 +17,8 @@ func one(bound int, pids ...kernel.PID) (o *Office, frames *[]Frame) {
 	for _, p := range pids {
 		alive[p] = true
 	}
-	return New(Config{Node: "a", Epoch: 1, Alive: func(p kernel.PID) bool { return alive[p] }, Out: func(_ string, f Frame) { *frames = append(*frames, f) }, inboxMessages: bound}), frames
+	return New(Config{Node: "a", Epoch: 1, Alive: func(p kernel.PID) bool { return alive[p] },
+		Out: func(_ string, f Frame) { *frames = append(*frames, f) }, inboxMessages: bound}), frames
 }
 
 func message(o *Office, text string, change ...func(*Message)) *Message {
@@ -41,8 +42,10 @@ func reasonOf(err error) Reason {
 
 func TestTargetsAreRead(t *testing.T) {
 	for text, want := range map[string]string{
-		"12": "12", "n1:12": "n1:12", "process:n1:12": "n1:12", "name:worker": "name:worker", "name:worker@n2": "name:worker@n2", "group:app/web": "group:app/web",
-		"service:mail": "service:mail", "service:mail/send@n1": "service:mail/send@n1", "topic:build.done": "topic:build.done", "broadcast": "broadcast", "kernel@n3": "kernel@n3",
+		"12": "12", "n1:12": "n1:12", "process:n1:12": "n1:12", "name:worker": "name:worker",
+		"name:worker@n2": "name:worker@n2", "group:app/web": "group:app/web",
+		"service:mail": "service:mail", "service:mail/send@n1": "service:mail/send@n1",
+		"topic:build.done": "topic:build.done", "broadcast": "broadcast", "kernel@n3": "kernel@n3",
 	} {
 		got, err := ParseTarget(text)
 		if err != nil || got.String() != want {
@@ -53,20 +56,25 @@ func TestTargetsAreRead(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`12`: "12", `"broadcast"`: "broadcast", `"Kernel"`: "kernel", `{"Process":3}`: "3", `{"Topic":"a.b"}`: "topic:a.b", `{"ServiceMethod":{"service":"mail","method":"send"}}`: "service:mail/send",
-		`{"RemoteNode":{"node_id":"n2","target":{"Process":4}}}`: "n2:4", `{"remote_node":{"node_id":"n2","target":"kernel"}}`: "kernel@n2",
+		`12`: "12", `"broadcast"`: "broadcast", `"Kernel"`: "kernel", `{"Process":3}`: "3", `{"Topic":"a.b"}`: "topic:a.b",
+		`{"ServiceMethod":{"service":"mail","method":"send"}}`:   "service:mail/send",
+		`{"RemoteNode":{"node_id":"n2","target":{"Process":4}}}`: "n2:4",
+		`{"remote_node":{"node_id":"n2","target":"kernel"}}`:     "kernel@n2",
 	} {
 		var got Target
 		if err := json.Unmarshal([]byte(text), &got); err != nil || got.String() != want {
 			t.Errorf("%s is %s, %v", text, got, err)
 		}
 	}
-	for _, bad := range []string{"", "x", "-1", "name:", "name:a b", "name:a@", "topic:", "topic:a..b", "kernel@", "group:@n", ":1", strings.Repeat("9", 700)} {
+	for _, bad := range []string{"", "x", "-1", "name:", "name:a b", "name:a@", "topic:", "topic:a..b", "kernel@",
+		"group:@n", ":1", strings.Repeat("9", 700)} {
 		if got, err := ParseTarget(bad); err == nil || !strings.Contains(err.Error(), "name:NAME") {
 			t.Errorf("%q is read as %s, or %v says too little", bad, got, err)
 		}
 	}
-	for _, bad := range []string{`{}`, `{"Process":1,"Topic":"a"}`, `{"Nobody":1}`, `[1]`, `{"RemoteNode":{"node_id":"","target":1}}`, `{"RemoteNode":{"node_id":"a","target":{"RemoteNode":{"node_id":"b","target":1}}}}`} {
+	for _, bad := range []string{`{}`, `{"Process":1,"Topic":"a"}`, `{"Nobody":1}`, `[1]`,
+		`{"RemoteNode":{"node_id":"","target":1}}`,
+		`{"RemoteNode":{"node_id":"a","target":{"RemoteNode":{"node_id":"b","target":1}}}}`} {
 		var got Target
 		if json.Unmarshal([]byte(bad), &got) == nil {
 			t.Errorf("%s is read as %s", bad, got)

@@ -98,10 +98,12 @@ func (w *world) fault(format string, args ...any) {
 var epoch0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newWorld(seed uint64, b bugs) *world {
-	w := &world{r: rand.New(rand.NewPCG(seed, 7)), now: epoch0, bugs: b, wild: true, plain: map[string]*fate{}, sure: map[string]*fate{}, asked: map[string]*fate{},
+	w := &world{r: rand.New(rand.NewPCG(seed, 7)), now: epoch0, bugs: b, wild: true, plain: map[string]*fate{},
+		sure: map[string]*fate{}, asked: map[string]*fate{},
 		names: map[string]kernel.Address{}, met: map[Reason]uint64{}}
 	for i := range w.nodes {
-		w.nodes[i] = &simNode{number: i, id: fmt.Sprint("n", i), next: 1, outbox: map[string]*Message{}, dead: map[string]bool{}}
+		w.nodes[i] = &simNode{number: i, id: fmt.Sprint("n", i), next: 1, outbox: map[string]*Message{},
+			dead: map[string]bool{}}
 		w.start(w.nodes[i])
 	}
 	for i := range 6 {
@@ -520,7 +522,8 @@ func (w *world) checkCredits() {
 	for _, n := range w.nodes {
 		o := n.office
 		if o.held != 0 || len(o.calls) != 0 || len(o.outbox) != 0 || o.outboxBytes != 0 || len(n.outbox) != 0 {
-			w.fault("%s holds %d bytes, %d calls, %d reliable messages (%d bytes, %d on disk) when all is quiet", n.id, o.held, len(o.calls), len(o.outbox), o.outboxBytes, len(n.outbox))
+			w.fault("%s holds %d bytes, %d calls, %d reliable messages (%d bytes, %d on disk) when all is quiet", n.id, o.held,
+				len(o.calls), len(o.outbox), o.outboxBytes, len(n.outbox))
 		}
 		for _, pid := range sortedKeys(o.inboxes) {
 			if b := o.inboxes[pid]; b.used != 0 || b.bytes != 0 || len(b.wait) != 0 || len(b.taken) != 0 {
@@ -585,7 +588,8 @@ func TestPlantedBugsAreFound(t *testing.T) {
 // The same seed is the same history.
 func TestHistoriesRepeat(t *testing.T) {
 	t.Parallel()
-	one, two := fmt.Sprint(play(3, bugs{noDeduplication: true}).wrong), fmt.Sprint(play(3, bugs{noDeduplication: true}).wrong)
+	one, two := fmt.Sprint(play(3, bugs{noDeduplication: true}).wrong),
+		fmt.Sprint(play(3, bugs{noDeduplication: true}).wrong)
 	if one != two {
 		t.Errorf("seed 3 went\n%s\nand then\n%s", one, two)
 	}

@@ -59,11 +59,13 @@ func (s seat) Live() (out []identity.NodeID) {
 
 func newRing(t testing.TB, n int, change ...func(*Config)) *ring {
 	t.Helper()
-	r := &ring{t: t, down: map[identity.NodeID]bool{}, k: map[identity.NodeID]*Keeper{}, dirs: map[identity.NodeID]string{}}
+	r := &ring{t: t, down: map[identity.NodeID]bool{}, k: map[identity.NodeID]*Keeper{},
+		dirs: map[identity.NodeID]string{}}
 	for i := range n {
 		id := identity.NodeID(fmt.Sprintf("%032x", i+1))
 		dir := t.TempDir()
-		cfg := Config{Self: id, Peers: seat{r, id}, Gone: time.Nanosecond, Grace: time.Nanosecond, Store: StoreConfig{Reserve: 1}}
+		cfg := Config{Self: id, Peers: seat{r, id}, Gone: time.Nanosecond, Grace: time.Nanosecond,
+			Store: StoreConfig{Reserve: 1}}
 		for _, f := range change {
 			f(&cfg)
 		}
@@ -372,7 +374,8 @@ func TestTending(t *testing.T) {
 	}
 	gone := Rank(ref.Digest, r.ids)[0]
 	r.fail(gone, true)
-	settled("after a holder went", slices.DeleteFunc(slices.Clone(r.ids), func(id identity.NodeID) bool { return id == gone }))
+	settled("after a holder went", slices.DeleteFunc(slices.Clone(r.ids),
+		func(id identity.NodeID) bool { return id == gone }))
 	r.fail(gone, false)
 	settled("after it came back", r.ids)
 

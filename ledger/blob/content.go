@@ -140,7 +140,8 @@ func (r *remote) dial() error {
 	for len(r.from) > 0 {
 		id := r.from[0]
 		r.from = r.from[1:]
-		c, err := r.k.call(r.ctx, id, Request{Op: OpGet, Digest: r.ref.Digest, Offset: uint64(r.pos), Length: uint64(r.ref.Size - r.pos)})
+		c, err := r.k.call(r.ctx, id, Request{Op: OpGet, Digest: r.ref.Digest, Offset: uint64(r.pos),
+			Length: uint64(r.ref.Size - r.pos)})
 		if err != nil {
 			continue
 		}

@@ -78,7 +78,8 @@ func Open(dir string, cfg Config) (*Keeper, error) {
 		return nil, err
 	}
 	cfg.Gone, cfg.Grace = cmp.Or(cfg.Gone, DefaultGone), cmp.Or(cfg.Grace, DefaultGrace)
-	k := &Keeper{Store: s, cfg: cfg, log: cfg.Log, serving: make(chan struct{}, maxServing), seen: map[identity.NodeID]time.Time{}}
+	k := &Keeper{Store: s, cfg: cfg, log: cfg.Log, serving: make(chan struct{}, maxServing),
+		seen: map[identity.NodeID]time.Time{}}
 	if k.log == nil {
 		k.log = slog.New(slog.DiscardHandler)
 	}
@@ -109,7 +110,8 @@ func (k *Keeper) spawn(f func()) bool {
 // Stats returns the figures.
 func (k *Keeper) Stats() Stats {
 	n, b := k.Usage()
-	return Stats{Blobs: n, Bytes: b, Damaged: k.Damaged(), Fetched: k.count.fetched.Load(), Rotten: k.rotten.Load(), Mended: k.mended.Load(),
+	return Stats{Blobs: n, Bytes: b, Damaged: k.Damaged(), Fetched: k.count.fetched.Load(), Rotten: k.rotten.Load(),
+		Mended:    k.mended.Load(),
 		Collected: k.count.collected.Load(), Surplus: k.count.surplus.Load(), Streams: k.count.served.Load()}
 }
 

@@ -119,11 +119,13 @@ func (k *Keeper) mend(bad *chunkError, hints ...identity.NodeID) ([]byte, error)
 		}
 		from, _ := bad.sums.bounds(bad.i)
 		if err := k.patch(bad.d, from, b); err != nil {
-			k.log.Error("blob: a piece of a file was brought from a peer, and this disk does not take it", "digest", bad.d.String(), "error", err)
+			k.log.Error("blob: a piece of a file was brought from a peer, and this disk does not take it", "digest",
+				bad.d.String(), "error", err)
 			return b, nil
 		}
 		k.mended.Add(1)
-		k.log.Info("blob: a piece of a file was brought from a peer and put right", "digest", bad.d.String(), "at", from, "bytes", len(b))
+		k.log.Info("blob: a piece of a file was brought from a peer and put right", "digest", bad.d.String(), "at", from,
+			"bytes", len(b))
 		return b, nil
 	})
 	if err != nil {

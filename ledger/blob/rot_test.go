@@ -170,7 +170,8 @@ func TestRottenCopyIsNotGivenToAPeer(t *testing.T) {
 				}
 			}
 			sources := r.k[outside].sources(ref)
-			patchFile(t, filepath.Join(r.dirs[sources[0]], ref.Digest.path()), int64(size-1), func(b byte) byte { return b ^ 1 }, 1)
+			patchFile(t, filepath.Join(r.dirs[sources[0]], ref.Digest.path()), int64(size-1),
+				func(b byte) byte { return b ^ 1 }, 1)
 			c, err := r.k[outside].Read(t.Context(), ref)
 			must(t, err)
 			defer c.Close()
@@ -209,7 +210,10 @@ func TestScrubMendsBlobs(t *testing.T) {
 	scrub := func() (read int64, found map[Digest]error) {
 		t.Helper()
 		found = map[Digest]error{}
-		err := k.Scrub(t.Context(), func(n, _ int64) error { read += n; return nil }, func(d Digest, err error) { found[d] = err })
+		err := k.Scrub(t.Context(), func(n, _ int64) error { read += n; return nil }, func(d Digest,
+			err error) {
+			found[d] = err
+		})
 		must(t, err)
 		return read, found
 	}
@@ -318,7 +322,8 @@ func TestSumsFormat(t *testing.T) {
 	sum.Write(make([]byte, chunkBytes+1))
 	d, of := sum.done()
 	b := of.encode(d)
-	if got, want := fmt.Sprintf("%x", sha256.Sum256(b)), "d6672df1ec206e385016e605dac9f49ad82f6e5a0b977510c486d64c65c38de9"; got != want {
+	if got, want := fmt.Sprintf("%x", sha256.Sum256(b)),
+		"d6672df1ec206e385016e605dac9f49ad82f6e5a0b977510c486d64c65c38de9"; got != want {
 		t.Errorf("encoded %x with sum %s, want %s", b, got, want)
 	}
 	for i := range b {

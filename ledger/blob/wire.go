@@ -61,7 +61,8 @@ func DecodeRequest(b []byte) (r Request, err error) {
 	if len(b) != requestBytes || b[0] != 1 || Op(b[1]) < OpGet || Op(b[1]) > OpCheck {
 		return r, errors.New("malformed blob request")
 	}
-	r = Request{Op: Op(b[1]), Digest: Digest(b[2:34]), Offset: binary.BigEndian.Uint64(b[34:42]), Length: binary.BigEndian.Uint64(b[42:])}
+	r = Request{Op: Op(b[1]), Digest: Digest(b[2:34]), Offset: binary.BigEndian.Uint64(b[34:42]),
+		Length: binary.BigEndian.Uint64(b[42:])}
 	if r.Op != OpGet && r.Offset != 0 || r.Op >= OpHas && r.Length != 0 {
 		return r, errors.New("malformed blob request")
 	}

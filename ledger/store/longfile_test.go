@@ -29,7 +29,8 @@ func TestLongFileHasWhatWasWritten(t *testing.T) {
 		want[i] = byte(r.Uint32())
 	}
 	for _, dir := range folders(t) {
-		for _, size := range []int{0, 1, blockBytes, blockBytes + 1, longPiece - 1, longPiece, longPiece + 1, longPiece + blockBytes, 2 * longPiece, 3*longPiece - blockBytes, 3*longPiece + 1} {
+		for _, size := range []int{0, 1, blockBytes, blockBytes + 1, longPiece - 1, longPiece, longPiece + 1, longPiece +
+			blockBytes, 2 * longPiece, 3*longPiece - blockBytes, 3*longPiece + 1} {
 			f, err := os.Create(filepath.Join(dir, "long"))
 			if err != nil {
 				t.Fatal(err)

@@ -194,7 +194,8 @@ func (n note) check(fsys vfs.FS, dir string) error {
 		if d := checkFile(fsys, fsys.PathJoin(dir, f.name()), n.files[f]); d != nil {
 			d.File = f.name()
 			if n.head.Index > 0 {
-				d.Err = errors.Join(d.Err, fmt.Errorf("the raft log was synced up to entry %d of term %d", n.head.Index, n.head.Term))
+				d.Err = errors.Join(d.Err, fmt.Errorf("the raft log was synced up to entry %d of term %d", n.head.Index,
+					n.head.Term))
 			}
 			return d
 		}

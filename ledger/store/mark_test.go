@@ -144,7 +144,8 @@ func TestNothingSyncedIsMissedInSilence(t *testing.T) {
 				c[at] ^= 4
 				overwrite(t, fs, path, c)
 			})
-			check(name, fmt.Sprintf("cut at %d of %d", at, len(b)), func(fs *vfs.MemFS, path string) { overwrite(t, fs, path, b[:at]) })
+			check(name, fmt.Sprintf("cut at %d of %d", at, len(b)),
+				func(fs *vfs.MemFS, path string) { overwrite(t, fs, path, b[:at]) })
 			check(name, fmt.Sprintf("a zero page from %d of %d", at, len(b)), func(fs *vfs.MemFS, path string) {
 				c := slices.Clone(b)
 				clear(c[at:min(at+4096, len(c))])
@@ -274,7 +275,8 @@ func TestTheMarkReachesTheDisk(t *testing.T) {
 }
 
 func FuzzNote(f *testing.F) {
-	f.Add(note{seq: 3, head: Head{Index: 9, Term: 2}, files: map[loggedFile]synced{{'L', 7}: {100, 5}, {'M', 1}: {20, 6}}}.encode())
+	f.Add(note{seq: 3, head: Head{Index: 9, Term: 2}, files: map[loggedFile]synced{{'L', 7}: {100, 5},
+		{'M', 1}: {20, 6}}}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n, err := decodeNote(b)
 		if err != nil {
@@ -289,7 +291,8 @@ func FuzzNote(f *testing.F) {
 func TestNoteFormat(t *testing.T) {
 	n := note{seq: 3, head: Head{Index: 9, Term: 2}, files: map[loggedFile]synced{{'L', 7}: {100, 5}, {'M', 1}: {20, 6}}}
 	const want = "534c564d41524b31" + "0000000000000003" + "0000000000000009" + "0000000000000002" + "0002" +
-		"4d" + "0000000000000001" + "0000000000000014" + "00000006" + "4c" + "0000000000000007" + "0000000000000064" + "00000005"
+		"4d" + "0000000000000001" + "0000000000000014" + "00000006" + "4c" + "0000000000000007" +
+		"0000000000000064" + "00000005"
 	if got := fmt.Sprintf("%x", n.encode()); !strings.HasPrefix(got, want) || len(got) != len(want)+8 {
 		t.Errorf("encoded %s, want %s and a sum", got, want)
 	}

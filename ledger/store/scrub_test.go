@@ -34,7 +34,11 @@ func TestScrubFindsDamageOfAnOpenStore(t *testing.T) {
 	}
 	scrub := func() (found []*Damage, read int64) {
 		t.Helper()
-		if err := s.Scrub(t.Context(), func(n, of int64) error { read += n; return nil }, func(d *Damage) { found = append(found, d) }); err != nil {
+		if err := s.Scrub(t.Context(), func(n,
+			of int64) error {
+			read += n
+			return nil
+		}, func(d *Damage) { found = append(found, d) }); err != nil {
 			t.Fatal(err)
 		}
 		return found, read

@@ -199,7 +199,8 @@ func (m *module) read() error {
 		}
 	}
 	if m.licence == "" {
-		return fmt.Errorf("%s %s: no licence that is known in %s: look at it, and teach this program", m.Path, m.Version, m.Dir)
+		return fmt.Errorf("%s %s: no licence that is known in %s: look at it, and teach this program", m.Path,
+			m.Version, m.Dir)
 	}
 	return nil
 }

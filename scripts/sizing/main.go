@@ -63,7 +63,8 @@ func measure(ctx context.Context, bin string, agents, issues, runs int) (err err
 	if err != nil {
 		return err
 	}
-	p, err := testnet.Up(ctx, testnet.Options{Dir: dir, Bin: bin, N: 3, HTTPPort: port, MeshPort: port + 3, Log: os.Stderr, Args: []string{"--log-level=warn"}})
+	p, err := testnet.Up(ctx, testnet.Options{Dir: dir, Bin: bin, N: 3, HTTPPort: port, MeshPort: port + 3, Log: os.Stderr,
+		Args: []string{"--log-level=warn"}})
 	if p != nil {
 		defer func() {
 			if down := p.Down(); err == nil {
@@ -110,8 +111,10 @@ func measure(ctx context.Context, bin string, agents, issues, runs int) (err err
 
 func (m *mesh) hire(ctx context.Context, i int) error {
 	var row struct{ ID string }
-	_, err := m.Nodes[i%3].Call(ctx, "POST", "/api/companies/"+m.company+"/agents", map[string]any{"name": fmt.Sprint("Agent ", i), "role": "engineer", "adapterType": "process",
-		"adapterConfig": map[string]any{"command": "/bin/sh", "args": []string{"-c", "head -c 3072 /dev/urandom | base64"}}}, &row)
+	_, err := m.Nodes[i%3].Call(ctx, "POST", "/api/companies/"+m.company+"/agents",
+		map[string]any{"name": fmt.Sprint("Agent ", i), "role": "engineer", "adapterType": "process",
+			"adapterConfig": map[string]any{"command": "/bin/sh",
+				"args": []string{"-c", "head -c 3072 /dev/urandom | base64"}}}, &row)
 	turn.Lock()
 	defer turn.Unlock()
 	m.agents = append(m.agents, row.ID)
@@ -119,13 +122,15 @@ func (m *mesh) hire(ctx context.Context, i int) error {
 }
 
 func (m *mesh) issue(ctx context.Context, i int) error {
-	_, err := m.Nodes[i%3].Call(ctx, "POST", "/api/companies/"+m.company+"/issues", map[string]any{"title": fmt.Sprint("Issue ", i),
-		"description": strings.Repeat("What is to be done, in a few words. ", 8), "allowDuplicate": true}, nil)
+	_, err := m.Nodes[i%3].Call(ctx, "POST", "/api/companies/"+m.company+"/issues",
+		map[string]any{"title": fmt.Sprint("Issue ", i),
+			"description": strings.Repeat("What is to be done, in a few words. ", 8), "allowDuplicate": true}, nil)
 	return err
 }
 
 func (m *mesh) run(ctx context.Context, i int) error {
-	_, err := m.Nodes[i%3].Call(ctx, "POST", "/api/agents/"+m.agents[i%len(m.agents)]+"/heartbeat/invoke", map[string]any{}, nil)
+	_, err := m.Nodes[i%3].Call(ctx, "POST", "/api/agents/"+m.agents[i%len(m.agents)]+"/heartbeat/invoke",
+		map[string]any{}, nil)
 	return err
 }
 
@@ -200,9 +205,11 @@ func (m *mesh) line(after string, before size, n int) (now size, err error) {
 	}
 	more := ""
 	if n > 0 {
-		more = fmt.Sprintf("%.1f KiB of store, %.1f KiB of files", (now.store-before.store)/float64(n)/1024, (now.files-before.files)/float64(n)/1024)
+		more = fmt.Sprintf("%.1f KiB of store, %.1f KiB of files", (now.store-before.store)/float64(n)/1024,
+			(now.files-before.files)/float64(n)/1024)
 	}
-	fmt.Printf("| %s | %.0f MiB | %.1f MiB | %.1f MiB | %.1f MiB | %s |\n", after, now.memory/(1<<20), now.store/(1<<20), now.log/(1<<20), now.files/(1<<20), more)
+	fmt.Printf("| %s | %.0f MiB | %.1f MiB | %.1f MiB | %.1f MiB | %s |\n", after, now.memory/(1<<20), now.store/(1<<20),
+		now.log/(1<<20), now.files/(1<<20), more)
 	return now, nil
 }
 

@@ -37,7 +37,8 @@ func TestFollow(t *testing.T) {
 		t.Errorf("skipped %q, want %q", skipped, want)
 	}
 	got := out.String()
-	for _, want := range []string{"ok  \tm/a\t0.1s\n", "b_test.go:5: got 1, want 2\n", "--- FAIL: TestBad", "FAIL\tm/b\t0.2s\n", "not JSON\n"} {
+	for _, want := range []string{"ok  \tm/a\t0.1s\n", "b_test.go:5: got 1, want 2\n", "--- FAIL: TestBad",
+		"FAIL\tm/b\t0.2s\n", "not JSON\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q:\n%s", want, got)
 		}

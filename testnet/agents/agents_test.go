@@ -82,7 +82,8 @@ func newVendor(t *testing.T, answer func(path, body string) (head, tail string))
 		}
 		v.mu.Lock()
 		v.bodies = append(v.bodies, string(b))
-		v.keys[r.Header.Get("x-api-key")+r.Header.Get("x-goog-api-key")+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")] = true
+		v.keys[r.Header.Get("x-api-key")+r.Header.Get("x-goog-api-key")+strings.TrimPrefix(r.Header.Get("Authorization"),
+			"Bearer ")] = true
 		gate, held := v.gate, v.held
 		v.mu.Unlock()
 		head, tail := answer(r.URL.Path, string(b))
@@ -196,10 +197,12 @@ func anthropic(_, body string) (head, tail string) {
 		Tools []struct{ Name string }
 	}
 	_ = json.Unmarshal([]byte(body), &q)
-	start := [2]string{"message_start", `,"message":{"id":"msg_01","type":"message","role":"assistant","model":"` + q.Model +
-		`","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":100,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}}`}
+	start := [2]string{"message_start",
+		`,"message":{"id":"msg_01","type":"message","role":"assistant","model":"` + q.Model +
+			`","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":100,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}}`}
 	end := func(reason string) [2]string {
-		return [2]string{"message_delta", `,"delta":{"stop_reason":"` + reason + `","stop_sequence":null},"usage":{"output_tokens":10}`}
+		return [2]string{"message_delta", `,"delta":{"stop_reason":"` + reason +
+			`","stop_sequence":null},"usage":{"output_tokens":10}`}
 	}
 	if bytes.Contains([]byte(body), []byte(`"tool_result"`)) || len(q.Tools) == 0 {
 		return events(start, [2]string{"content_block_start", `,"index":0,"content_block":{"type":"text","text":""}`},
@@ -209,8 +212,10 @@ func anthropic(_, body string) (head, tail string) {
 	}
 	input, _ := json.Marshal(map[string]string{"command": look, "description": "Looks around"})
 	part, _ := json.Marshal(string(input))
-	return events(start, [2]string{"content_block_start", `,"index":0,"content_block":{"type":"tool_use","id":"toolu_01","name":"Bash","input":{}}`}),
-		events([2]string{"content_block_delta", `,"index":0,"delta":{"type":"input_json_delta","partial_json":` + string(part) + `}`},
+	return events(start, [2]string{"content_block_start",
+			`,"index":0,"content_block":{"type":"tool_use","id":"toolu_01","name":"Bash","input":{}}`}),
+		events([2]string{"content_block_delta", `,"index":0,"delta":{"type":"input_json_delta","partial_json":` +
+			string(part) + `}`},
 			[2]string{"content_block_stop", `,"index":0`}, end("tool_use"), [2]string{"message_stop", ""})
 }
 
@@ -228,12 +233,15 @@ func openai(_, body string) (head, tail string) {
 		}
 		text, _ := json.Marshal(args)
 		quoted, _ := json.Marshal(string(text))
-		item = `{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_1","name":"` + name + `","arguments":` + string(quoted) + `}`
+		item = `{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_1","name":"` + name +
+			`","arguments":` + string(quoted) + `}`
 	}
-	return events([2]string{"response.created", `,"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}`}),
+	return events([2]string{"response.created",
+			`,"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}`}),
 		events([2]string{"response.output_item.done", `,"output_index":0,"item":` + item},
-			[2]string{"response.completed", `,"response":{"id":"resp_1","object":"response","status":"completed","output":[` + item +
-				`],"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":0},"output_tokens":10,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":110}}`})
+			[2]string{"response.completed",
+				`,"response":{"id":"resp_1","object":"response","status":"completed","output":[` + item +
+					`],"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":0},"output_tokens":10,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":110}}`})
 }
 
 // chat answers as an upstream of chat completions does, which the gateway tells to
@@ -252,13 +260,17 @@ func chat(tool string) func(path, body string) (head, tail string) {
 		}
 		used := `"usage":{"prompt_tokens":100,"completion_tokens":10,"total_tokens":110}`
 		if !streams(body) {
-			return `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":` + message + `,"finish_reason":"` + finish + `"}],` + used + `}`, ""
+			return `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":` + message +
+				`,"finish_reason":"` + finish + `"}],` + used + `}`, ""
 		}
 		piece := func(delta, finish string) string {
-			return `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + "}]}\n\n"
+			return `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":` +
+				delta + `,"finish_reason":` + finish + "}]}\n\n"
 		}
 		return piece(`{"role":"assistant","content":""}`, "null"),
-			piece(message, "null") + piece("{}", `"`+finish+`"`) + `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[],` + used + "}\n\ndata: [DONE]\n\n"
+			piece(message, "null") + piece("{}", `"`+finish+`"`) +
+				`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[],` + used +
+				"}\n\ndata: [DONE]\n\n"
 	}
 }
 
@@ -268,7 +280,8 @@ func google(path, body string) (head, tail string) {
 	part := `{"text":"I have looked around."}`
 	if !strings.Contains(body, `"functionResponse"`) && works(body) {
 		args, _ := json.Marshal(map[string]string{"command": look, "description": "Looks around"})
-		part = `{"functionCall":{"name":"run_shell_command","args":` + string(args) + `},"thoughtSignature":"` + signature + `"}`
+		part = `{"functionCall":{"name":"run_shell_command","args":` + string(args) + `},"thoughtSignature":"` +
+			signature + `"}`
 	}
 	piece := func(more string) string {
 		return `{"candidates":[` + more + `,"modelVersion":"gemini-2.5-pro","responseId":"r"}`
@@ -354,15 +367,19 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 		config                             map[string]any
 		odd                                odd
 	}{
-		{"claude_local", "claude", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY", anthropic, map[string]any{"maxTurnsPerRun": 8}, odd{}},
+		{"claude_local", "claude", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY", anthropic,
+			map[string]any{"maxTurnsPerRun": 8}, odd{}},
 		{"opencode_local", "opencode", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), nil, odd{side: 1}},
 		{"pi_local", "pi", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), nil, odd{}},
-		{"hermes_local", "hermes", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("terminal"), nil, odd{side: 1, silent: true}},
+		{"hermes_local", "hermes", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("terminal"), nil,
+			odd{side: 1, silent: true}},
 		{"gemini_local", "gemini", "gemini", "gemini-2.5-pro", "GEMINI_API_KEY", google, nil, odd{signs: true}},
 		{"acp", "claude-agent-acp", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY", anthropic, nil, odd{side: 1}},
 		{"acp", "codex-acp", "openai", "gpt-5", "OPENAI_API_KEY", openai, nil, odd{silent: true}},
-		{"acp", "opencode", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), map[string]any{"args": []string{"acp"}}, odd{side: 1, lastStep: true}},
-		{"acp", "gemini", "openai_compatible", "gemini-2.5-pro", "GEMINI_API_KEY", chat("run_shell_command"), map[string]any{"args": []string{"--acp"}}, odd{silent: true}},
+		{"acp", "opencode", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"),
+			map[string]any{"args": []string{"acp"}}, odd{side: 1, lastStep: true}},
+		{"acp", "gemini", "openai_compatible", "gemini-2.5-pro", "GEMINI_API_KEY", chat("run_shell_command"),
+			map[string]any{"args": []string{"--acp"}}, odd{silent: true}},
 		{"codex_local", "codex", "openai", "gpt-5", "OPENAI_API_KEY", openai, map[string]any{"effort": "low"}, odd{}},
 	} {
 		name := c.adapter
@@ -379,10 +396,12 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 				conf.Dir = filepath.Join(dir, conf.Name)
 			})
 			of := b.Company("Acme")
-			b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "vendor", "kind": c.kind, "baseUrl": up.URL + map[bool]string{true: "/v1beta/openai", false: "/v1"}[c.kind == "gemini"],
-				"apiKey": canary, "models": []map[string]string{{"name": "*"}}}, nil)
+			b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "vendor", "kind": c.kind,
+				"baseUrl": up.URL + map[bool]string{true: "/v1beta/openai", false: "/v1"}[c.kind == "gemini"],
+				"apiKey":  canary, "models": []map[string]string{{"name": "*"}}}, nil)
 			// Ten thousand micro-cents a token.
-			b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 10_000_000_000, "output": 10_000_000_000}, nil)
+			b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 10_000_000_000,
+				"output": 10_000_000_000}, nil)
 			config := map[string]any{"model": c.model, "timeoutSec": 600, "graceSec": 2, "env": map[string]any{
 				"MINE": "yes", c.key: "sk-of-the-agent", "PAPERCLIP_RUN_ID": "not this"}}
 			for k, v := range c.config {
@@ -392,13 +411,16 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 				config["command"] = c.program
 			}
 			var agent struct{ ID string }
-			b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "role": "engineer", "adapterType": c.adapter, "adapterConfig": config}, &agent, testkit.Strong...)
-			b.Must(0, "PUT", "/api/agents/"+agent.ID+"/instructions-bundle/file", map[string]any{"path": "AGENTS.md", "content": "Always be marvellously brief."}, nil, testkit.Strong...)
+			b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "role": "engineer",
+				"adapterType": c.adapter, "adapterConfig": config}, &agent, testkit.Strong...)
+			b.Must(0, "PUT", "/api/agents/"+agent.ID+"/instructions-bundle/file", map[string]any{"path": "AGENTS.md",
+				"content": "Always be marvellously brief."}, nil, testkit.Strong...)
 			issue := b.Issue(0, of, "Look around")
 
 			first := ended(t, b, wake(b, agent.ID, issue, "please look"))
 			log := logOf(b, first.ID)
-			if first.Status != "succeeded" || first.ResultJSON.Summary != "I have looked around." || first.SessionIDAfter == "" || first.ResultJSON.Resumed {
+			if first.Status != "succeeded" || first.ResultJSON.Summary != "I have looked around." ||
+				first.SessionIDAfter == "" || first.ResultJSON.Resumed {
 				t.Fatalf("the first run came to %+v\n%s", first, log)
 			}
 			used := first.UsageJSON
@@ -411,7 +433,8 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 				}
 			}
 			sent := up.said()
-			for _, want := range []string{"please look", issue, "Always be marvellously brief.", "seen-" + first.ID, "issue=" + issue, "mine=yes", "paperclip"} {
+			for _, want := range []string{"please look", issue, "Always be marvellously brief.", "seen-" + first.ID, "issue=" +
+				issue, "mine=yes", "paperclip"} {
 				if !strings.Contains(sent, want) {
 					t.Errorf("the model was not told %q", want)
 				}
@@ -430,10 +453,12 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 
 			second := ended(t, b, wake(b, agent.ID, issue, "once more"))
 			// codex-acp warns of a model that it does not know before; the past is not told again.
-			if said := second.ResultJSON.Summary; !strings.HasSuffix(said, "I have looked around.") || strings.Count(said, "looked around") != 1 {
+			if said := second.ResultJSON.Summary; !strings.HasSuffix(said, "I have looked around.") ||
+				strings.Count(said, "looked around") != 1 {
 				t.Errorf("the second run says %q", second.ResultJSON.Summary)
 			}
-			if second.Status != "succeeded" || second.SessionIDBefore != first.SessionIDAfter || second.SessionIDAfter != first.SessionIDAfter || !second.ResultJSON.Resumed {
+			if second.Status != "succeeded" || second.SessionIDBefore != first.SessionIDAfter ||
+				second.SessionIDAfter != first.SessionIDAfter || !second.ResultJSON.Resumed {
 				t.Errorf("the second run came to %+v\n%s", second, logOf(b, second.ID))
 			}
 			if last := up.last(); !strings.Contains(last, "please look") || !strings.Contains(last, "once more") {
@@ -451,12 +476,14 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 			})
 			t.Logf("%d calls, %d of them for the work", up.asked(), up.worked())
 			for _, e := range costs {
-				if e.InputTokens != 100 || e.OutputTokens != 10 || e.Model != c.model || e.Biller != "vendor" || string(e.Issue) != issue || e.Cost != 110*10_000 {
+				if e.InputTokens != 100 || e.OutputTokens != 10 || e.Model != c.model || e.Biller != "vendor" ||
+					string(e.Issue) != issue || e.Cost != 110*10_000 {
 					t.Errorf("a call was booked as %+v", e)
 				}
 			}
 			if n := up.worked(); n != 3 || len(costs) > n+c.odd.side {
-				t.Errorf("the vendor was asked %d times, %d of them for work, want 3 and at most %d others", len(costs), n, c.odd.side)
+				t.Errorf("the vendor was asked %d times, %d of them for work, want 3 and at most %d others", len(costs),
+					n, c.odd.side)
 			}
 			up.mu.Lock()
 			if len(up.keys) != 1 || !up.keys[canary] {

@@ -37,12 +37,17 @@ func claws(t *testing.T, up, token string) (at string) {
 	}
 	dir := t.TempDir()
 	conf, _ := json.Marshal(map[string]any{
-		"gateway": map[string]any{"mode": "local", "port": port, "bind": "loopback", "auth": map[string]string{"mode": "token", "token": token}},
+		"gateway": map[string]any{"mode": "local", "port": port, "bind": "loopback",
+			"auth": map[string]string{"mode": "token", "token": token}},
 		"logging": map[string]string{"file": filepath.Join(dir, "gateway.log")},
-		"agents":  map[string]any{"defaults": map[string]any{"model": map[string]string{"primary": "vendor/qwen"}, "workspace": filepath.Join(dir, "desk")}},
-		"models": map[string]any{"mode": "replace", "providers": map[string]any{"vendor": map[string]any{"baseUrl": up + "/v1", "apiKey": canary, "api": "openai-completions",
-			"models": []any{map[string]any{"id": "qwen", "name": "Q", "reasoning": false, "input": []string{"text"}, "contextWindow": 196608, "maxTokens": 8192,
-				"cost": map[string]int{"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}}}}}})
+		"agents": map[string]any{"defaults": map[string]any{"model": map[string]string{"primary": "vendor/qwen"},
+			"workspace": filepath.Join(dir, "desk")}},
+		"models": map[string]any{"mode": "replace",
+			"providers": map[string]any{"vendor": map[string]any{"baseUrl": up + "/v1", "apiKey": canary,
+				"api": "openai-completions",
+				"models": []any{map[string]any{"id": "qwen", "name": "Q", "reasoning": false, "input": []string{"text"},
+					"contextWindow": 196608, "maxTokens": 8192,
+					"cost": map[string]int{"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}}}}}})
 	if err := os.WriteFile(filepath.Join(dir, "openclaw.json"), conf, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -61,9 +66,11 @@ func claws(t *testing.T, up, token string) (at string) {
 		}
 	})
 	// It ends with its standard input, so also when this test is killed.
-	cmd := exec.Command("sh", "-c", `"$@" </dev/null & read -r _; kill -9 0`, "sh", filepath.Join(runs, "node"), program, "gateway", "run", "--port", fmt.Sprint(port))
+	cmd := exec.Command("sh", "-c", `"$@" </dev/null & read -r _; kill -9 0`, "sh", filepath.Join(runs, "node"), program,
+		"gateway", "run", "--port", fmt.Sprint(port))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
-	cmd.Env = []string{"HOME=" + dir, "PATH=" + runs + ":" + os.Getenv("PATH"), "OPENCLAW_STATE_DIR=" + dir, "OPENCLAW_CONFIG_PATH=" + filepath.Join(dir, "openclaw.json")}
+	cmd.Env = []string{"HOME=" + dir, "PATH=" + runs + ":" + os.Getenv("PATH"), "OPENCLAW_STATE_DIR=" + dir,
+		"OPENCLAW_CONFIG_PATH=" + filepath.Join(dir, "openclaw.json")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -110,8 +117,10 @@ func TestAnOpenClawGatewayIsAsked(t *testing.T) {
 	of := b.Company("Acme")
 	hire := func(name, token string) string {
 		var agent struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": name, "role": "engineer", "adapterType": "openclaw_gateway",
-			"adapterConfig": map[string]any{"url": "ws://" + at, "authToken": token, "timeoutSec": 600}}, &agent, testkit.Strong...)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": name, "role": "engineer",
+			"adapterType":   "openclaw_gateway",
+			"adapterConfig": map[string]any{"url": "ws://" + at, "authToken": token, "timeoutSec": 600}}, &agent,
+			testkit.Strong...)
 		return agent.ID
 	}
 	ada := hire("Ada", token)
@@ -126,10 +135,12 @@ func TestAnOpenClawGatewayIsAsked(t *testing.T) {
 		}
 	}
 	second := ended(t, b, wake(b, ada, issue, "once more"))
-	if second.Status != "succeeded" || second.ResultJSON.Summary != "I have looked around." || !strings.Contains(up.latest(), "please look") || !strings.Contains(up.latest(), "once more") {
+	if second.Status != "succeeded" || second.ResultJSON.Summary != "I have looked around." ||
+		!strings.Contains(up.latest(), "please look") || !strings.Contains(up.latest(), "once more") {
 		t.Errorf("the second run came to %+v", second)
 	}
-	if bad := ended(t, b, wake(b, hire("Eve", "not-it"), b.Issue(0, of, "Break in"), "x")); bad.Status != "failed" || bad.ErrorCode != "auth_required" {
+	if bad := ended(t, b, wake(b, hire("Eve", "not-it"), b.Issue(0, of, "Break in"), "x")); bad.Status != "failed" ||
+		bad.ErrorCode != "auth_required" {
 		t.Errorf("with a wrong token: %+v", bad)
 	}
 	held, release := up.hold()

@@ -39,7 +39,8 @@ func needed(t *testing.T) {
 func mesh(t *testing.T) (dir string, free int) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "selvage")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/node").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/node").
+		CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	port, err := testnet.FreePorts(8)
@@ -47,7 +48,8 @@ func mesh(t *testing.T) (dir string, free int) {
 		t.Fatal(err)
 	}
 	dir = t.TempDir()
-	p, err := testnet.Up(t.Context(), testnet.Options{Dir: dir, Bin: bin, N: 3, HTTPPort: port, MeshPort: port + 3, Log: io.Discard})
+	p, err := testnet.Up(t.Context(), testnet.Options{Dir: dir, Bin: bin, N: 3, HTTPPort: port, MeshPort: port + 3,
+		Log: io.Discard})
 	t.Cleanup(func() { p.End(t) })
 	if err != nil {
 		t.Fatal(err)

@@ -150,7 +150,8 @@ func start(t *testing.T, script string) *mesh {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := testnet.Up(t.Context(), testnet.Options{Dir: dir, Bin: script, N: 3, HTTPPort: port, MeshPort: port + 3, Log: io.Discard,
+	p, err := testnet.Up(t.Context(), testnet.Options{Dir: dir, Bin: script, N: 3, HTTPPort: port, MeshPort: port + 3,
+		Log:  io.Discard,
 		Args: []string{"--mdns", "off", "--size", "small", "--slots", strconv.Itoa(racers), "--http-agents", "127.0.0.0/8"}})
 	t.Cleanup(func() { p.End(t) })
 	if err != nil {
@@ -183,7 +184,8 @@ func (m *mesh) again(on int, method, path string, in, out any, header ...string)
 	var status int
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if status, err = m.ask(on, method, path, in, out, append(header, "Idempotency-Key", key)...); err == nil && status/100 == 2 {
+		if status, err = m.ask(on, method, path, in, out, append(header, "Idempotency-Key", key)...); err == nil &&
+			status/100 == 2 {
 			return nil
 		}
 		if status/100 == 4 && status != http.StatusTooManyRequests {
@@ -221,8 +223,9 @@ func (m *mesh) race(url string) {
 			defer func() { <-turn }()
 			var row struct{ ID, Token, Status string }
 			on, a := i%3, &agents[i]
-			errs[i] = m.again(on, "POST", "/api/companies/"+string(company)+"/agents", map[string]any{"name": fmt.Sprint("Agent ", i+1), "role": "engineer",
-				"adapterType": "http", "adapterConfig": map[string]any{"url": url, "timeoutMs": 600_000}}, &row)
+			errs[i] = m.again(on, "POST", "/api/companies/"+string(company)+"/agents",
+				map[string]any{"name": fmt.Sprint("Agent ", i+1), "role": "engineer",
+					"adapterType": "http", "adapterConfig": map[string]any{"url": url, "timeoutMs": 600_000}}, &row)
 			a.id = row.ID
 			if errs[i] == nil {
 				errs[i] = m.again(on, "POST", "/api/agents/"+a.id+"/keys", map[string]any{"name": "race"}, &row)
@@ -242,7 +245,8 @@ func (m *mesh) race(url string) {
 	t.Logf("%d agents have live runs after %s", racers, time.Since(began).Round(time.Millisecond))
 	began = time.Now()
 	for round := range rounds {
-		m.must(round%3, "POST", "/api/companies/"+string(company)+"/issues", map[string]any{"title": fmt.Sprint("Race ", round), "status": "todo"}, &row)
+		m.must(round%3, "POST", "/api/companies/"+string(company)+"/issues",
+			map[string]any{"title": fmt.Sprint("Race ", round), "status": "todo"}, &row)
 		issue, gate := row.ID, make(chan struct{})
 		status := make([]int, racers)
 		for i, a := range agents {
@@ -270,7 +274,8 @@ func (m *mesh) race(url string) {
 		}
 		for on := range m.Nodes {
 			var seen struct{ AssigneeAgentID, Status string }
-			if err := m.again(on, "GET", "/api/issues/"+string(issue), nil, &seen, "X-Selvage-Read", "strong"); err != nil || seen.AssigneeAgentID != winner || winner == "" {
+			if err := m.again(on, "GET", "/api/issues/"+string(issue), nil, &seen, "X-Selvage-Read", "strong"); err != nil ||
+				seen.AssigneeAgentID != winner || winner == "" {
 				t.Fatalf("round %d: %q won, n%d says %+v %v", round, winner, on+1, seen, err)
 			}
 		}
@@ -293,7 +298,8 @@ func (m *mesh) live(company ledger.CompanyID, agents []racer) {
 	var rows, not []run
 	again := 0
 	for end := time.Now().Add(startWithin); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
-		if status, err := m.call(0, "GET", "/api/companies/"+string(company)+"/heartbeat-runs?limit=200", nil, &rows); err != nil || status/100 != 2 {
+		if status, err := m.call(0, "GET", "/api/companies/"+string(company)+"/heartbeat-runs?limit=200", nil,
+			&rows); err != nil || status/100 != 2 {
 			continue
 		}
 		at := 0
@@ -369,7 +375,8 @@ func (m *mesh) memory(program, arch string) {
 		own := figure["go_memstats_sys_bytes"] - figure["go_memstats_heap_released_bytes"]
 		text := residentPages(m.t, n.PID, program)
 		all := (own + text) / 1e6
-		m.t.Logf("%s idle: %.1f MB, of which Go's heap in use %.0f MB, Go's rest %.0f MB, pages of the program %.0f MB", n.Name, all,
+		m.t.Logf("%s idle: %.1f MB, of which Go's heap in use %.0f MB, Go's rest %.0f MB, pages of the program %.0f MB",
+			n.Name, all,
 			figure["go_memstats_heap_inuse_bytes"]/1e6, (own-figure["go_memstats_heap_inuse_bytes"])/1e6, text/1e6)
 		if own == 0 || text == 0 {
 			m.t.Errorf("%s: its memory can not be told", n.Name)

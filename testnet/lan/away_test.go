@@ -38,14 +38,19 @@ func TestAwayWhileAllWereReplaced(t *testing.T) {
 	if !old.wait(patience) {
 		t.Fatal("the old box does not leave")
 	}
-	patient.Until(t, "the new ones go on", func() bool { _, err := new2.try("company", "create", "Acme"); return err == nil })
+	patient.Until(t, "the new ones go on", func() bool {
+		_, err := new2.try("company", "create",
+			"Acme")
+		return err == nil
+	})
 	mark, at := away.mark(), time.Now()
 	away.up()
 	away.serves(mark, patience)
 	patient.Until(t, "it has what it missed", func() bool {
 		out, err := away.try("company", "list")
 		m := away.members()
-		return err == nil && strings.Contains(out, "Acme") && m["new1"] == "alive" && m["new2"] == "alive" && m["old"] == "revoked"
+		return err == nil && strings.Contains(out, "Acme") && m["new1"] == "alive" && m["new2"] == "alive" &&
+			m["old"] == "revoked"
 	})
 	t.Logf("a box that knew nobody any more is back after %v", time.Since(at).Round(10*time.Millisecond))
 }

@@ -160,7 +160,8 @@ func beHostile() error {
 		return err
 	}
 	garbage, choice := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1)) // of a goroutine each
-	port, err := net.ListenPacket("udp", ":9470")                                     // takes everything and answers with garbage
+	port, err := net.ListenPacket("udp",
+		":9470") // takes everything and answers with garbage
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,8 @@ func beHostile() error {
 		return err
 	}
 	other := strings.Repeat("e", 32)
-	for _, e := range []error{announce(node, mesh), announce(strings.Repeat("a", 32), mesh), announce(strings.Repeat("b", 32), other)} {
+	for _, e := range []error{announce(node, mesh), announce(strings.Repeat("a", 32), mesh),
+		announce(strings.Repeat("b", 32), other)} {
 		if e != nil {
 			return e
 		}
@@ -217,7 +219,8 @@ func beHostile() error {
 	question := append(append([]byte{}, service...), 0, 12, 0, 1)
 	empty := append(append([]byte{}, service...), 0, 12, 0, 1, 0, 0, 14, 0, 0, 0)
 	var packets [][]byte
-	packets = append(packets, append(append(dnsHeader(0, 1, 1, 0, 0), question...), empty...), append(dnsHeader(0x8400, 0, 1, 0, 0), empty...))
+	packets = append(packets, append(append(dnsHeader(0, 1, 1, 0, 0), question...), empty...),
+		append(dnsHeader(0x8400, 0, 1, 0, 0), empty...))
 	many := dnsHeader(0, 250, 0, 0, 0) // many questions in one packet, each of which is answered
 	many = append(many, question...)
 	for range 249 {

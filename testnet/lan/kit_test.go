@@ -144,7 +144,8 @@ func (n *network) box(name string) *box {
 	if err := os.MkdirAll(etc, 0o755); err != nil {
 		n.t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(etc, "machine-id"), fmt.Appendf(nil, "%032x\n", time.Now().UnixNano()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(etc, "machine-id"), fmt.Appendf(nil, "%032x\n", time.Now().UnixNano()),
+		0o644); err != nil {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(func() {
@@ -361,7 +362,8 @@ func (m moment) within(t *testing.T, what string, took, most time.Duration) {
 	t.Helper()
 	end := now()
 	rested := float64(end.idle-m.idle) / float64(max(1, end.time-m.time))
-	t.Logf("%s: %v (at most %v) on a machine that rested %.0f %% of the time", what, took.Round(10*time.Millisecond), most, 100*rested)
+	t.Logf("%s: %v (at most %v) on a machine that rested %.0f %% of the time", what, took.Round(10*time.Millisecond),
+		most, 100*rested)
 	if took > most && rested > 0.5 {
 		t.Errorf("%s took %v, at most %v", what, took, most)
 	}

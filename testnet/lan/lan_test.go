@@ -40,7 +40,8 @@ func TestHome(t *testing.T) {
 		if _, in := a.members()["b"]; in {
 			t.Error("it is a member before somebody approved it")
 		}
-		if out := a.must("pending"); !strings.Contains(out, code) || !strings.Contains(out, " b ") || !strings.Contains(out, b.ip) && !strings.Contains(out, " fe80:") { // by whichever answered first
+		if out := a.must("pending"); !strings.Contains(out, code) || !strings.Contains(out, " b ") || !strings.Contains(out,
+			b.ip) && !strings.Contains(out, " fe80:") { // by whichever answered first
 			t.Errorf("pending: %s; the box shows %s", out, code)
 		}
 		wrong := "000-000"
@@ -54,7 +55,10 @@ func TestHome(t *testing.T) {
 		at = now()
 		b.serves(0, patience)
 		at.within(t, "serving after it was approved", at.passed(), servesWithin)
-		patient.Until(t, "both are members", func() bool { return b.members()["a"] == "alive" && a.members()["b"] == "alive" })
+		patient.Until(t, "both are members", func() bool {
+			return b.members()["a"] == "alive" &&
+				a.members()["b"] == "alive"
+		})
 		if out := b.must("pending"); strings.Contains(out, code) { // asked at the other member
 			t.Errorf("it still waits: %s", out)
 		}
@@ -157,13 +161,17 @@ func TestStrangers(t *testing.T) {
 		for range 3 { // on a busy machine it may not hear of both while it looks, and asks one
 			mark = h.mark()
 			h.up()
-			patient.Until(t, "it has decided", func() bool { return !h.running() || strings.Contains(h.said()[mark:], "its code is") })
+			patient.Until(t, "it has decided", func() bool {
+				return !h.running() || strings.Contains(h.said()[mark:],
+					"its code is")
+			})
 			if !h.running() {
 				break
 			}
 			h.stop()
 		}
-		if s := h.said()[mark:]; !strings.Contains(s, "more than one mesh") || !strings.Contains(s, "home (") || !strings.Contains(s, "cabin (") {
+		if s := h.said()[mark:]; !strings.Contains(s, "more than one mesh") || !strings.Contains(s, "home (") ||
+			!strings.Contains(s, "cabin (") {
 			t.Error("a box that sees two meshes does not say so")
 		}
 		mark = h.mark()
@@ -177,7 +185,8 @@ func TestStrangers(t *testing.T) {
 		}
 		g.must("approve", code)
 		h.serves(mark, patience)
-		if here, there := a.members(), g.members(); here["g"] != "" || here["h"] != "" || there["a"] != "" || there["h"] != "alive" {
+		if here, there := a.members(), g.members(); here["g"] != "" || here["h"] != "" || there["a"] != "" ||
+			there["h"] != "alive" {
 			t.Errorf("members: %v and %v", here, there)
 		}
 		g.stop()
@@ -226,7 +235,8 @@ func TestStrangers(t *testing.T) {
 
 	t.Run("wrong mesh", func(t *testing.T) { // it has looked all the time
 		d.alive()
-		if s := d.said(); strings.Contains(s, "its code is") || strings.Contains(s, "founded") || strings.Contains(a.must("pending"), " d ") {
+		if s := d.said(); strings.Contains(s, "its code is") || strings.Contains(s, "founded") ||
+			strings.Contains(a.must("pending"), " d ") {
 			t.Error("a box that wants another mesh asks this one, or founds one")
 		}
 		d.stop()

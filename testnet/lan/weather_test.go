@@ -38,7 +38,8 @@ func TestOneOwner(t *testing.T) {
 	for _, b := range bs {
 		b.serves(0, patience)
 	}
-	t.Logf("two boxes with one owner key, switched on at once, serve as one mesh: %v", time.Since(at).Round(10*time.Millisecond))
+	t.Logf("two boxes with one owner key, switched on at once, serve as one mesh: %v", time.Since(at).
+		Round(10*time.Millisecond))
 	if founded := strings.Count(bs[0].said()+bs[1].said(), "founded the mesh"); founded != 1 {
 		t.Fatalf("%d meshes were founded", founded)
 	}
@@ -51,7 +52,8 @@ func TestOneOwner(t *testing.T) {
 	late := net.box("late")
 	sh(t, "mkdir", "-p", late.dir)
 	sh(t, "cp", filepath.Join(bs[0].dir, "owner.key"), late.dir)
-	sh(t, "ip", "netns", "exec", late.ns, "nft", "add table inet rain; add chain inet rain in { type filter hook input priority 0; }; add rule inet rain in iifname eth0 numgen random mod 100 < 30 drop")
+	sh(t, "ip", "netns", "exec", late.ns, "nft",
+		"add table inet rain; add chain inet rain in { type filter hook input priority 0; }; add rule inet rain in iifname eth0 numgen random mod 100 < 30 drop")
 	at = time.Now()
 	late.up()
 	late.serves(0, patience)
@@ -87,7 +89,11 @@ func TestOneOwner(t *testing.T) {
 	})
 	t.Logf("all have new addresses and see each other: %v", took.Round(10*time.Millisecond))
 	for i, b := range bs {
-		patient.Until(t, "a company is made", func() bool { _, err := b.try("company", "create", fmt.Sprintf("Acme %d", i)); return err == nil })
+		patient.Until(t, "a company is made", func() bool {
+			_, err := b.try("company", "create",
+				fmt.Sprintf("Acme %d", i))
+			return err == nil
+		})
 		b.alive()
 	}
 }
@@ -99,7 +105,8 @@ func TestMulticastIsFiltered(t *testing.T) {
 	net := newNetwork(t)
 	a, b, c := net.box("a"), net.box("b"), net.box("c")
 	for _, x := range []*box{a, b, c} {
-		sh(t, "ip", "netns", "exec", x.ns, "nft", "add table inet wall; add chain inet wall in { type filter hook input priority 0; }; add rule inet wall in udp dport 5353 drop")
+		sh(t, "ip", "netns", "exec", x.ns, "nft",
+			"add table inet wall; add chain inet wall in { type filter hook input priority 0; }; add rule inet wall in udp dport 5353 drop")
 	}
 	a.up()
 	b.up()
@@ -168,7 +175,8 @@ func TestTwoFounders(t *testing.T) {
 	bs := []*box{net.box("x"), net.box("y")}
 	for _, b := range bs { // without IPv4
 		sh(t, "ip", "-n", b.ns, "addr", "flush", "dev", "eth0", "scope", "global")
-		sh(t, "ip", "-n", b.ns, "addr", "add", fmt.Sprintf("fd77::%d/64", 1+b.mark()+len(b.ip)+int(boxes.Add(1))), "dev", "eth0", "nodad")
+		sh(t, "ip", "-n", b.ns, "addr", "add", fmt.Sprintf("fd77::%d/64", 1+b.mark()+len(b.ip)+int(boxes.Add(1))), "dev",
+			"eth0", "nodad")
 		b.up()
 	}
 	patient.Until(t, "one founds, the other asks", func() bool {
@@ -221,7 +229,8 @@ func TestReplayedAnnouncement(t *testing.T) {
 	f.up("--mesh-id", mesh)
 	time.Sleep(5 * time.Second)
 	f.alive()
-	if s := f.said(); strings.Contains(s, "its code is") || strings.Contains(s, "found a mesh") || strings.Contains(s, "founded") {
+	if s := f.said(); strings.Contains(s, "its code is") || strings.Contains(s, "found a mesh") ||
+		strings.Contains(s, "founded") {
 		t.Error("an announcement that was replayed is believed")
 	}
 	if lines := strings.Count(f.said(), "\n"); lines > 20 {

@@ -210,7 +210,8 @@ func (n *Network) send(from, to netip.AddrPort, b []byte) {
 	dest := n.endpoints[to]
 	// Every packet takes the same draws, so that its fate does not depend on
 	// which faults are set.
-	loss, dup, reorder, jitter, late := l.random.Float64(), l.random.Float64(), l.random.Float64(), l.random.Float64(), l.random.Float64()
+	loss, dup, reorder, jitter, late := l.random.Float64(), l.random.Float64(), l.random.Float64(), l.random.Float64(),
+		l.random.Float64()
 	switch {
 	case f.Cut:
 		l.count.Cut++
@@ -390,7 +391,8 @@ func (e *Endpoint) WriteTo(b []byte, addr net.Addr) (int, error) {
 	case closed:
 		return 0, &net.OpError{Op: "write", Net: "link", Source: e.LocalAddr(), Err: net.ErrClosed}
 	case !ok:
-		return 0, &net.OpError{Op: "write", Net: "link", Source: e.LocalAddr(), Err: fmt.Errorf("%T is not a UDP address", addr)}
+		return 0, &net.OpError{Op: "write", Net: "link", Source: e.LocalAddr(),
+			Err: fmt.Errorf("%T is not a UDP address", addr)}
 	}
 	to := u.AddrPort()
 	e.net.send(e.addr, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), b)

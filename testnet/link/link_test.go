@@ -98,7 +98,8 @@ func TestFaultsAreSeededChance(t *testing.T) {
 		if slices.Equal(got, other) {
 			t.Error("another seed gave the same story")
 		}
-		for what, n := range map[string]int{"lost": count.Lost, "duplicated": count.Duplicated, "reordered": count.Reordered} {
+		for what, n := range map[string]int{"lost": count.Lost, "duplicated": count.Duplicated,
+			"reordered": count.Reordered} {
 			if n < 60 || n > 140 {
 				t.Errorf("%s %d of 1000, want about 100", what, n)
 			}

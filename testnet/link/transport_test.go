@@ -146,7 +146,8 @@ func TestBadLinks(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			bubble(t, seed, 3, func(t *testing.T, p *party) {
-				p.net.SetAll(link.Faults{Loss: 0.05, Duplicate: 0.05, Reorder: 0.1, Delay: 10 * time.Millisecond, Jitter: 5 * time.Millisecond})
+				p.net.SetAll(link.Faults{Loss: 0.05, Duplicate: 0.05, Reorder: 0.1, Delay: 10 * time.Millisecond,
+					Jitter: 5 * time.Millisecond})
 				var wg sync.WaitGroup
 				for _, from := range p.nodes {
 					for _, to := range p.nodes {

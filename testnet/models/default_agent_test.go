@@ -55,20 +55,28 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 		c.Dir = filepath.Join(dir, c.Name)
 	})
 	of := b.Company("Acme")
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "box", "kind": "llamacpp", "baseUrl": at,
-		"models": []map[string]string{{"name": "local/gemma", "as": "gemma"}, {"name": "local/gemma-embed", "as": "gemma"}}}, nil)
-	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "box/*", "input": 1_000_000_000, "output": 1_000_000_000}, nil)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "box", "kind": "llamacpp",
+		"baseUrl": at,
+		"models": []map[string]string{{"name": "local/gemma", "as": "gemma"},
+			{"name": "local/gemma-embed", "as": "gemma"}}}, nil)
+	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "box/*", "input": 1_000_000_000,
+		"output": 1_000_000_000}, nil)
 	var skill struct{ Key string }
 	b.Must(0, "POST", "/api/companies/"+string(of)+"/skills", map[string]any{"name": "colours", "slug": "colours",
 		"markdown": "---\nname: colours\ndescription: How to choose a colour for the arm.\n---\nOnly ever choose primary colours."}, &skill)
 	var agent, issue struct{ ID string }
 	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "adapterType": "wasm",
-		"adapterConfig": map[string]any{"env": map[string]string{"AGENT_MODEL": "local/gemma", "AGENT_MAX_TOKENS": "24"}, "timeoutSec": 170}}, &agent)
-	b.Must(0, "POST", "/api/agents/"+agent.ID+"/skills/sync", map[string]any{"mode": "add", "desiredSkills": []string{skill.Key}}, nil)
-	b.Must(0, "PUT", "/api/agents/"+agent.ID+"/memory/globex.taste", map[string]any{"value": "Globex dislikes green paint."}, nil) // no word of the issue's
+		"adapterConfig": map[string]any{"env": map[string]string{"AGENT_MODEL": "local/gemma", "AGENT_MAX_TOKENS": "24"},
+			"timeoutSec": 170}}, &agent)
+	b.Must(0, "POST", "/api/agents/"+agent.ID+"/skills/sync",
+		map[string]any{"mode": "add", "desiredSkills": []string{skill.Key}}, nil)
+	b.Must(0, "PUT", "/api/agents/"+agent.ID+"/memory/globex.taste",
+		map[string]any{"value": "Globex dislikes green paint."}, nil) // no word of the issue's
 	b.Must(0, "PUT", "/api/agents/"+agent.ID+"/memory/lunch", map[string]any{"value": "We eat at noon."}, nil)
-	b.Must(0, "POST", "/api/agents/"+agent.ID+"/messages", map[string]any{"type": "note", "payload": map[string]string{"text": "The arm is for Globex."}}, nil)
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Choose a colour for the arm", "status": "todo", "assigneeAgentId": agent.ID}, &issue)
+	b.Must(0, "POST", "/api/agents/"+agent.ID+"/messages", map[string]any{"type": "note",
+		"payload": map[string]string{"text": "The arm is for Globex."}}, nil)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Choose a colour for the arm",
+		"status": "todo", "assigneeAgentId": agent.ID}, &issue)
 
 	type ended struct {
 		ID, Status, Error string
@@ -100,7 +108,8 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 		}
 	}
 	told := run.ResultJSON.Told
-	if run.Status != "succeeded" || told.Rounds < 1 || told.Tokens < 100 || told.Profile.Type == "" || len(told.Route.Models) == 0 || told.Route.Models[0] != "local/gemma" ||
+	if run.Status != "succeeded" || told.Rounds < 1 || told.Tokens < 100 || told.Profile.Type == "" ||
+		len(told.Route.Models) == 0 || told.Route.Models[0] != "local/gemma" ||
 		run.ResultJSON.Score <= 0 || run.ResultJSON.Score > 1 || run.ResultJSON.Result == "" {
 		t.Fatalf("the run is %+v", run)
 	}
@@ -108,10 +117,12 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 	var comments []struct{ Body, AuthorAgentID string }
 	b.Must(0, "GET", "/api/issues/"+issue.ID, nil, &row, testkit.Strong...)
 	b.Must(0, "GET", "/api/issues/"+issue.ID+"/comments", nil, &comments, testkit.Strong...)
-	if !slices.Contains([]string{"done", "in_review", "blocked"}, row.Status) || len(comments) == 0 || comments[0].AuthorAgentID != agent.ID {
+	if !slices.Contains([]string{"done", "in_review", "blocked"}, row.Status) || len(comments) == 0 ||
+		comments[0].AuthorAgentID != agent.ID {
 		t.Errorf("the issue is %s, with comments %+v", row.Status, comments)
 	}
-	for _, want := range []string{"Only ever choose primary colours.", "globex.taste: Globex dislikes green paint.", "The arm is for Globex.", "Choose a colour for the arm", `"name":"finish"`} {
+	for _, want := range []string{"Only ever choose primary colours.", "globex.taste: Globex dislikes green paint.",
+		"The arm is for Globex.", "Choose a colour for the arm", `"name":"finish"`} {
 		if !strings.Contains(said(), want) {
 			t.Errorf("the model was not told %q", want)
 		}
@@ -132,14 +143,16 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 			done = m.Value
 		}
 	}
-	if strings.Count(vectors, `"v":`) != 2 || !strings.Contains(vectors, `"m":"local/gemma-embed"`) || !strings.HasPrefix(done, "Choose a colour for the arm (") {
+	if strings.Count(vectors, `"v":`) != 2 || !strings.Contains(vectors, `"m":"local/gemma-embed"`) ||
+		!strings.HasPrefix(done, "Choose a colour for the arm (") {
 		t.Errorf("it keeps %.2000v", kept)
 	}
 	b.Until("its calls are booked", func() bool {
 		paid, embedded := false, 0
 		if _, err := b.Nodes[0].View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
 			for e := range money.CostsOfAgent(tx, of, agent.ID) {
-				paid = paid || e.Biller == "box" && e.Model == "gemma" && e.InputTokens+e.CachedInputTokens > 100 && e.OutputTokens > 0 && e.Cost > 0
+				paid = paid || e.Biller == "box" && e.Model == "gemma" && e.InputTokens+e.CachedInputTokens > 100 &&
+					e.OutputTokens > 0 && e.Cost > 0
 				if e.OutputTokens == 0 && e.InputTokens > 0 && e.Cost > 0 {
 					embedded++
 				}
@@ -150,5 +163,6 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 		}
 		return paid && embedded == 2 // the question, and the two texts
 	})
-	t.Logf("the issue is %s, score %.2f, %d rounds, %d tokens: %.200q", row.Status, run.ResultJSON.Score, told.Rounds, told.Tokens, run.ResultJSON.Result)
+	t.Logf("the issue is %s, score %.2f, %d rounds, %d tokens: %.200q", row.Status, run.ResultJSON.Score, told.Rounds,
+		told.Tokens, run.ResultJSON.Result)
 }

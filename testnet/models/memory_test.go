@@ -29,14 +29,20 @@ func TestMemoriesAreEmbeddedByARealModel(t *testing.T) {
 	b := testkit.Mesh(t, 1)
 	of := b.Company("Acme")
 	add := func(name, kind, at, as string) {
-		b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": name, "kind": kind, "baseUrl": at, "models": []map[string]string{{"name": name, "as": as}, {"name": name + "-query", "as": as + "-query"}}}, nil)
-		b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": name + "/*", "input": 1_000_000_000}, nil)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": name, "kind": kind,
+			"baseUrl": at, "models": []map[string]string{{"name": name, "as": as},
+				{"name": name + "-query", "as": as + "-query"}}}, nil)
+		b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": name + "/*",
+			"input": 1_000_000_000}, nil)
 	}
 	add("gemma", "llamacpp", gemma, "gemma")
 	add("e5", "openai_compatible", sentences, "e5")
 	var agent struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "adapterType": "process", "adapterConfig": map[string]any{"command": "true"}}, &agent)
-	for _, text := range []string{"The car is parked in the garage", "Rechnungen werden im März bezahlt", "Deployments are frozen on Fridays", "Of the weather. " + strings.Repeat("It was sunny in the mountains and rained at the sea. ", 70)} {
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "adapterType": "process",
+		"adapterConfig": map[string]any{"command": "true"}}, &agent)
+	for _, text := range []string{"The car is parked in the garage", "Rechnungen werden im März bezahlt",
+		"Deployments are frozen on Fridays", "Of the weather. " +
+			strings.Repeat("It was sunny in the mountains and rained at the sea. ", 70)} {
 		b.Must(0, "POST", "/api/v1/memory", map[string]any{"companyId": of, "text": text}, nil)
 	}
 	type stats struct {
@@ -65,20 +71,24 @@ func TestMemoriesAreEmbeddedByARealModel(t *testing.T) {
 	}
 	search := func(query string) (a answer) {
 		t.Helper()
-		b.Must(0, "POST", "/api/v1/memory/search", map[string]any{"companyId": of, "query": query, "by": "vectors", "limit": 1}, &a)
+		b.Must(0, "POST", "/api/v1/memory/search", map[string]any{"companyId": of, "query": query, "by": "vectors",
+			"limit": 1}, &a)
 		if len(a.Results) != 1 || a.Problem != "" {
 			t.Fatalf("found %+v", a)
 		}
 		return a
 	}
-	b.Must(0, "PUT", "/api/v1/memory/embedding?companyId="+string(of), map[string]any{"model": "gemma", "agentId": agent.ID}, nil)
+	b.Must(0, "PUT", "/api/v1/memory/embedding?companyId="+string(of), map[string]any{"model": "gemma",
+		"agentId": agent.ID}, nil)
 	until("gemma@1")
 	if a := search("cars"); a.Model != "gemma@1" {
 		t.Errorf("found %+v", a)
 	}
-	b.Must(0, "PUT", "/api/v1/memory/embedding?companyId="+string(of), map[string]any{"model": "e5", "version": "small-q4", "questionModel": "e5-query"}, nil)
+	b.Must(0, "PUT", "/api/v1/memory/embedding?companyId="+string(of), map[string]any{"model": "e5", "version": "small-q4",
+		"questionModel": "e5-query"}, nil)
 	until("e5@small-q4")
-	for query, want := range map[string]string{"where is my automobile?": "The car is", "when are invoices paid?": "Rechnungen werden", "no release at the end of the week": "Deployments are"} {
+	for query, want := range map[string]string{"where is my automobile?": "The car is",
+		"when are invoices paid?": "Rechnungen werden", "no release at the end of the week": "Deployments are"} {
 		if a := search(query); a.Model != "e5@small-q4" || !strings.HasPrefix(a.Results[0].Memory.Text, want) {
 			t.Errorf("%q finds %.300v", query, a)
 		}
@@ -100,7 +110,8 @@ func TestMemoriesAreEmbeddedByARealModel(t *testing.T) {
 	// An agent without money is refused, and the question is compared by its words.
 	b.Must(0, "PATCH", "/api/agents/"+agent.ID+"/budgets", map[string]any{"budgetMonthlyCents": 1}, nil)
 	var a answer
-	if b.Must(0, http.MethodPost, "/api/v1/memory/search", map[string]any{"companyId": of, "query": "garage of another car"}, &a); a.Model == "e5@small-q4" || a.Problem == "" || len(a.Results) == 0 {
+	if b.Must(0, http.MethodPost, "/api/v1/memory/search", map[string]any{"companyId": of,
+		"query": "garage of another car"}, &a); a.Model == "e5@small-q4" || a.Problem == "" || len(a.Results) == 0 {
 		t.Errorf("without money: %+v", a)
 	}
 }

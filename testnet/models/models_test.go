@@ -77,7 +77,8 @@ func server(t *testing.T, mode string) string {
 func python(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	dir := models(t)
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "v", "bin", "python"), append([]string{"-c", program}, args...)...)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "v", "bin", "python"), append([]string{"-c", program},
+		args...)...)
 	in, err := cmd.StdinPipe() // it ends with its input, so also when this test is killed
 	if err != nil {
 		t.Fatal(err)
@@ -115,10 +116,14 @@ func agent() error {
 	say := `"messages":[{"role":"user","content":"Name a colour."}]`
 	for _, c := range []struct{ path, body, header, last string }{
 		{"/v1/chat/completions", `{"model":"` + model + `","max_tokens":4,` + say + `}`, "Authorization", `"finish_reason"`},
-		{"/v1/chat/completions", `{"model":"` + model + `","max_tokens":4,"stream":true,` + say + `}`, "Authorization", "data: [DONE]"},
-		{"/anthropic/v1/messages", `{"model":"` + model + `","max_tokens":4,"system":"Be brief.",` + say + `}`, "x-api-key", `"stop_reason"`},
-		{"/anthropic/v1/messages?beta=true", `{"model":"` + model + `","max_tokens":4,"stream":true,` + say + `}`, "x-api-key", "event: message_stop"},
-		{"/v1/responses", `{"model":"` + model + `","max_output_tokens":4,"stream":true,"input":"Name a colour."}`, "Authorization", "response.output_text.done"},
+		{"/v1/chat/completions", `{"model":"` + model + `","max_tokens":4,"stream":true,` + say + `}`, "Authorization",
+			"data: [DONE]"},
+		{"/anthropic/v1/messages", `{"model":"` + model + `","max_tokens":4,"system":"Be brief.",` + say + `}`, "x-api-key",
+			`"stop_reason"`},
+		{"/anthropic/v1/messages?beta=true", `{"model":"` + model + `","max_tokens":4,"stream":true,` + say + `}`,
+			"x-api-key", "event: message_stop"},
+		{"/v1/responses", `{"model":"` + model + `","max_output_tokens":4,"stream":true,"input":"Name a colour."}`,
+			"Authorization", "response.output_text.done"},
 	} {
 		status, out, err := post(base+c.path, c.header, token, c.body)
 		if err != nil {
@@ -164,8 +169,9 @@ func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
 		c.Dir = filepath.Join(dir, c.Name)
 	})
 	of := b.Company("Acme")
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "box", "kind": "llamacpp", "baseUrl": at,
-		"models": []map[string]string{{"name": "local/gemma", "as": "gemma"}, {"name": "claude-*", "as": "gemma"}}}, nil)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "box", "kind": "llamacpp",
+		"baseUrl": at,
+		"models":  []map[string]string{{"name": "local/gemma", "as": "gemma"}, {"name": "claude-*", "as": "gemma"}}}, nil)
 	var check struct {
 		OK      bool
 		Message string
@@ -177,13 +183,15 @@ func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
 		t.Fatal(check.Message)
 	}
 	// A cent for a token.
-	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "box/*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
+	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "box/*",
+		"input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
 
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := b.Hire(0, of, "Ada", map[string]any{"command": self, "args": []string{"agent"}, "env": map[string]any{"MODEL": "claude-sonnet-4-5"}})
+	a, err := b.Hire(0, of, "Ada", map[string]any{"command": self, "args": []string{"agent"},
+		"env": map[string]any{"MODEL": "claude-sonnet-4-5"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +217,8 @@ func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
 	var in, out int64
 	for n, e := range events {
 		in, out = in+e.InputTokens+e.CachedInputTokens, out+e.OutputTokens
-		if e.Provider != "llamacpp" || e.Biller != "box" || e.Model != "gemma" || string(e.Run) != a.Run || e.InputTokens+e.CachedInputTokens < 8 || e.OutputTokens < 1 || e.OutputTokens > 4 ||
+		if e.Provider != "llamacpp" || e.Biller != "box" || e.Model != "gemma" || string(e.Run) != a.Run ||
+			e.InputTokens+e.CachedInputTokens < 8 || e.OutputTokens < 1 || e.OutputTokens > 4 ||
 			e.Cost != core.Money((e.InputTokens+e.CachedInputTokens+e.OutputTokens)*int64(core.Cent)) {
 			t.Errorf("call %d was booked as %+v", n, e)
 		}

@@ -144,7 +144,8 @@ func (w *world) converge(ctx context.Context) error {
 		first := w.m.Peers[0].Up().Ledger().Position()
 		for _, p := range w.m.Peers {
 			pos := p.Up().Ledger().Position()
-			seen = append(seen, fmt.Sprintf("%s: index %d, height %d, head %x, digest %x", p.Name, pos.Applied, pos.Height, pos.Head[:4], pos.Digest[:4]))
+			seen = append(seen, fmt.Sprintf("%s: index %d, height %d, head %x, digest %x", p.Name, pos.Applied, pos.Height,
+				pos.Head[:4], pos.Digest[:4]))
 			equal = equal && pos.Applied == first.Applied && pos.Head == first.Head && pos.Digest == first.Digest
 		}
 		return equal
@@ -240,12 +241,14 @@ func (r rules) change(e ledger.Entry, c ledger.Change) error {
 		}
 		next := holding{d.Agent, e.Run}
 		if isHeld && h != next {
-			return fmt.Errorf("issue %.8s is held by %.8s (run %.8s) and given to %.8s (run %.8s)", c.EntityID, h.agent, h.run, d.Agent, e.Run)
+			return fmt.Errorf("issue %.8s is held by %.8s (run %.8s) and given to %.8s (run %.8s)", c.EntityID, h.agent, h.run,
+				d.Agent, e.Run)
 		}
 		r.held[c.EntityID] = next
 	case "issue.updated":
 		if isHeld && e.Actor.Type == "agent" && (h != holding{e.Actor.ID, e.Run}) {
-			return fmt.Errorf("issue %.8s is held by %.8s (run %.8s) and written by %.8s (run %.8s)", c.EntityID, h.agent, h.run, e.Actor.ID, e.Run)
+			return fmt.Errorf("issue %.8s is held by %.8s (run %.8s) and written by %.8s (run %.8s)", c.EntityID, h.agent, h.run,
+				e.Actor.ID, e.Run)
 		}
 	case "issue.released", "issue.lock_released", "issue.admin_force_release":
 		delete(r.held, c.EntityID)

@@ -34,7 +34,8 @@ func TestTheLeadersDeathNeitherLosesNorDoublesATime(t *testing.T) {
 		minute := func() time.Time { return time.Now().Truncate(time.Minute).Add(time.Minute) }
 		first := minute()
 		w := world{}
-		r, err := m.Peers[0].Up().Submit(ctx, w.command(cron.KindSave, cron.Save{Name: "beat", Cron: "* * * * *", Zone: "UTC", Missed: cron.MissedAll, Topic: "beats", Next: core.TimeOf(first)}))
+		r, err := m.Peers[0].Up().Submit(ctx, w.command(cron.KindSave, cron.Save{Name: "beat", Cron: "* * * * *", Zone: "UTC",
+			Missed: cron.MissedAll, Topic: "beats", Next: core.TimeOf(first)}))
 		if err != nil || r.Err() != nil {
 			t.Fatal(err, r.Err())
 		}

@@ -91,7 +91,8 @@ func (m *Mesh) fault(ctx context.Context, kind int, note func(string, ...any)) e
 		note("cut what %s receives", name)
 		m.Isolate(victim, false, true)
 	case badLinks:
-		f := link.Faults{Loss: 0.02 + 0.1*m.rng.Float64(), Duplicate: 0.1, Reorder: 0.1, Delay: 5 * time.Millisecond, Jitter: 20 * time.Millisecond}
+		f := link.Faults{Loss: 0.02 + 0.1*m.rng.Float64(), Duplicate: 0.1, Reorder: 0.1, Delay: 5 * time.Millisecond,
+			Jitter: 20 * time.Millisecond}
 		note("bad links: %.0f%% lost, 10%% duplicated, 10%% reordered", 100*f.Loss)
 		m.Net.SetAll(f)
 	case slowLinks:

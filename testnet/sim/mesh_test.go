@@ -23,7 +23,8 @@ var verbose = flag.Bool("nodelogs", false, "print what the nodes log")
 // play makes a mesh of three nodes with planted bugs, or none, and a world in
 // it, plays a story, mends everything, and checks. All that happens in virtual
 // time. It returns what the checkers found.
-func play(t *testing.T, seed uint64, bugs node.Faults, story func(context.Context, *world) error) (w *world, found error) {
+func play(t *testing.T, seed uint64, bugs node.Faults, story func(context.Context, *world) error) (w *world,
+	found error) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	if *verbose {
@@ -116,7 +117,8 @@ func TestMeshUnderFaults(t *testing.T) {
 					return err
 				})
 			})
-			t.Logf("seed %d: %d faults %v, %d operations acknowledged, %d unknown, %d runs", seed, len(faults), faults, w.known, w.unknown, w.runs)
+			t.Logf("seed %d: %d faults %v, %d operations acknowledged, %d unknown, %d runs", seed, len(faults), faults, w.known,
+				w.unknown, w.runs)
 			if err != nil {
 				t.Fatalf("%v\nto see it again: SELVAGE_SEED=%d go test ./testnet/sim -run TestMeshUnderFaults", err, seed)
 			}
@@ -165,7 +167,8 @@ func powerLoss(seed uint64) func(context.Context, *world) error {
 			}
 		}
 		for round := range uint64(2) {
-			err := w.work(ctx, 2*seed+round, w.acknowledged()+100, func() error { return w.m.pause(ctx, time.Second, 3*time.Second) })
+			err := w.work(ctx, 2*seed+round, w.acknowledged()+100,
+				func() error { return w.m.pause(ctx, time.Second, 3*time.Second) })
 			if err != nil {
 				return err
 			}

@@ -141,21 +141,26 @@ func (b *books) exhaust() (all []stopped) {
 		{"a company", entity.ScopeCompany, []money.WindowKind{money.WindowMonth}, false, true},
 		{"a company with a lifetime", entity.ScopeCompany, []money.WindowKind{money.WindowLifetime}, false, false},
 	} {
-		s := stopped{what: c.what, company: ledger.CompanyID(uuid.NewString()), kind: c.kind, agent: uuid.NewString(), issue: uuid.NewString(), goesOn: c.goesOn}
+		s := stopped{what: c.what, company: ledger.CompanyID(uuid.NewString()), kind: c.kind, agent: uuid.NewString(),
+			issue: uuid.NewString(), goesOn: c.goesOn}
 		project := uuid.NewString()
-		s.id = map[entity.ScopeType]string{entity.ScopeAgent: s.agent, entity.ScopeProject: project, entity.ScopeCompany: string(s.company)}[c.kind]
+		s.id = map[entity.ScopeType]string{entity.ScopeAgent: s.agent, entity.ScopeProject: project,
+			entity.ScopeCompany: string(s.company)}[c.kind]
 		b.must(s.company, "company.create", entity.SaveCompany{ID: s.company, Name: new(c.what)})
 		b.must(s.company, "project.create", entity.SaveProject{ID: project, Name: new("Rig")})
-		b.must(s.company, "agent.create", entity.SaveAgent{ID: s.agent, Name: new("Ada"), AdapterType: new("process"), AdapterConfig: json.RawMessage(`{"command":"work"}`)})
+		b.must(s.company, "agent.create", entity.SaveAgent{ID: s.agent, Name: new("Ada"), AdapterType: new("process"),
+			AdapterConfig: json.RawMessage(`{"command":"work"}`)})
 		for _, w := range c.windows {
 			b.must(s.company, "budget.set", money.SetBudget{Type: s.kind, Scope: s.id, Window: w, Amount: core.Cents(100)})
 		}
-		b.must(s.company, "cost.report", money.ReportCost{Event: money.CostEvent{ID: uuid.NewString(), Agent: s.agent, Project: core.NullText(project),
+		b.must(s.company, "cost.report", money.ReportCost{Event: money.CostEvent{ID: uuid.NewString(), Agent: s.agent,
+			Project:  core.NullText(project),
 			Provider: "p", Model: "m", Cost: core.Cents(130)}})
 		if c.paused {
 			b.must(s.company, "agent.pause", company.ChangeAgent{Agent: s.agent})
 		}
-		b.must(s.company, "issue.create", company.CreateIssue{ID: s.issue, Title: "Work", Status: entity.IssueTodo, Project: project, Assignee: s.agent})
+		b.must(s.company, "issue.create", company.CreateIssue{ID: s.issue, Title: "Work", Status: entity.IssueTodo,
+			Project: project, Assignee: s.agent})
 		err := b.ask(s.company, "issue.checkout", company.CheckOutIssue{Issue: s.issue, Agent: s.agent})
 		if r, ok := errors.AsType[*ledger.Refusal](err); !ok || r.Code != ledger.Conflict {
 			b.t.Errorf("%s: checked out with %v", s.what, err)
@@ -238,7 +243,8 @@ func (b *books) wantAnswered(asked map[ledger.CompanyID][]money.BudgetIncident) 
 						status, approval = "open", money.ApprovalPending
 					}
 					if now.Status != status || a.Status != approval {
-						b.t.Errorf("%s: the incident of a %s (%s) is %s, its approval %s", p.Name, in.Type, in.Window, now.Status, a.Status)
+						b.t.Errorf("%s: the incident of a %s (%s) is %s, its approval %s", p.Name, in.Type, in.Window,
+							now.Status, a.Status)
 					}
 				}
 			}

@@ -64,7 +64,8 @@ func (p *Peer) Up() *Life { return p.up.Load() }
 // New makes a mesh of n nodes, the first of which founds it, and waits until all
 // serve and vote. dir is an empty folder for what nodes keep outside their
 // stores. tune, if any, changes each node's configuration.
-func New(ctx context.Context, seed uint64, n int, dir string, log *slog.Logger, tune func(*node.Config)) (*Mesh, error) {
+func New(ctx context.Context, seed uint64, n int, dir string, log *slog.Logger,
+	tune func(*node.Config)) (*Mesh, error) {
 	if tune == nil {
 		tune = func(*node.Config) {}
 	}
@@ -193,7 +194,8 @@ func (m *Mesh) Crash(lost int, which ...int) error {
 	}
 	for _, i := range which {
 		p := m.Peers[i]
-		p.disk = p.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100 - lost, RNG: rand.New(rand.NewPCG(m.rng.Uint64(), 1))})
+		p.disk = p.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100 - lost,
+			RNG: rand.New(rand.NewPCG(m.rng.Uint64(), 1))})
 	}
 	// What is left of the old nodes goes on for a moment in a world of its own.
 	var wg sync.WaitGroup

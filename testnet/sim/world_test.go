@@ -84,14 +84,16 @@ func (w *world) found(ctx context.Context) error {
 		}
 		hash := sha256.Sum256([]byte(id))
 		w.workers = append(w.workers, worker{id, uuid.NewString()})
-		err = w.must(ctx, "agent_key.create", people.CreateKey{ID: w.workers[i].key, Agent: id, Name: "sim", Hash: hex.EncodeToString(hash[:])})
+		err = w.must(ctx, "agent_key.create", people.CreateKey{ID: w.workers[i].key, Agent: id, Name: "sim",
+			Hash: hex.EncodeToString(hash[:])})
 		if err != nil {
 			return err
 		}
 	}
 	for i := range 12 {
 		id := uuid.NewString()
-		if err := w.must(ctx, "issue.create", company.CreateIssue{ID: id, Title: fmt.Sprint("Issue ", i), Status: "todo"}); err != nil {
+		if err := w.must(ctx, "issue.create", company.CreateIssue{ID: id, Title: fmt.Sprint("Issue ", i),
+			Status: "todo"}); err != nil {
 			return err
 		}
 		if i < 8 {
@@ -122,7 +124,8 @@ func (w *world) command(kind string, payload any) ledger.Command {
 // under is a command of an agent, in a run.
 func (w *world) under(by worker, run, kind string, payload any) ledger.Command {
 	c := w.command(kind, payload)
-	c.Actor, c.Credential, c.Run = ledger.Actor{Type: "agent", ID: by.agent}, ledger.Credential{Kind: "agent_key", ID: by.key}, run
+	c.Actor, c.Credential, c.Run = ledger.Actor{Type: "agent", ID: by.agent}, ledger.Credential{Kind: "agent_key",
+		ID: by.key}, run
 	return c
 }
 
@@ -166,7 +169,8 @@ func (w *world) submit(ctx context.Context, l *Life, cmd ledger.Command) (ledger
 	}
 	w.known++
 	if r.Refusal == nil {
-		w.landed = append(w.landed, receipt{r, cmd.Kind, sha256.Sum256(append(cmd.Salt[:], cmd.Payload...)), time.Since(w.start)})
+		w.landed = append(w.landed, receipt{r, cmd.Kind, sha256.Sum256(append(cmd.Salt[:], cmd.Payload...)),
+			time.Since(w.start)})
 	}
 	return r, nil
 }
@@ -218,7 +222,8 @@ func (w *world) operate(client int, l *Life, in input) output {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.history = append(w.history, porcupine.Operation{ClientId: client, Input: in, Output: out, Call: int64(call), Return: int64(ret)})
+	w.history = append(w.history, porcupine.Operation{ClientId: client, Input: in, Output: out, Call: int64(call),
+		Return: int64(ret)})
 	return out
 }
 
@@ -324,7 +329,8 @@ func (a *agents) Invoke(ctx context.Context, inv company.Invocation) company.Out
 	for range 1 + rng.IntN(2) {
 		job := w.jobs[rng.IntN(len(w.jobs))]
 		if l := w.anyone(rng); l != nil {
-			r, err := w.submit(ctx, l, w.under(me, inv.Run.ID, "issue.checkout", company.CheckOutIssue{Issue: job, Agent: me.agent,
+			r, err := w.submit(ctx, l, w.under(me, inv.Run.ID, "issue.checkout", company.CheckOutIssue{Issue: job,
+				Agent:    me.agent,
 				Expected: []entity.IssueStatus{"todo", "backlog", "blocked", "in_review"}}))
 			if err == nil && r.Refusal == nil {
 				w.write(ctx, l, me, inv.Run.ID, job)

@@ -33,7 +33,8 @@ func peerAt(t *testing.T, conf node.Config) *peer {
 		t.Fatal(err)
 	}
 	log := &Log{}
-	conf.HTTP, conf.MeshName, conf.Version, conf.Size, conf.Machine = "none", "testkit", "testkit", node.SizeSmall, conf.Name
+	conf.HTTP, conf.MeshName, conf.Version, conf.Size, conf.Machine = "none", "testkit", "testkit",
+		node.SizeSmall, conf.Name
 	conf.Adapters = map[string]scheduler.Adapter{"process": NewHold()}
 	conf.TuneConsensus = func(c *consensus.Config) { c.Stabilisation = 200 * time.Millisecond }
 	conf.KeyOverlap = 20 * time.Millisecond
@@ -97,7 +98,10 @@ func TestAwayWhileAllWereReplaced(t *testing.T) {
 	n2 := peerAt(t, conf("n2", n0.token(t)))
 	Patient.Until(t, "the second is ready", func() bool { return n2.ready(t) })
 	n3 := peerAt(t, conf("n3", n2.token(t))) // n2 vouches for it, and n0 for n2
-	Patient.Until(t, "the new ones vote", func() bool { return n2.Role() != "non-voter" && n3.Role() != "non-voter" && n3.ready(t) })
+	Patient.Until(t, "the new ones vote", func() bool {
+		return n2.Role() != "non-voter" && n3.Role() != "non-voter" &&
+			n3.ready(t)
+	})
 	if err := n0.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +110,8 @@ func TestAwayWhileAllWereReplaced(t *testing.T) {
 	}
 	Patient.Until(t, "the new ones go on without those who let them in", func() bool { return n2.ready(t) && n3.ready(t) })
 	Patient.Until(t, "there are new keys", func() bool { // n0's leave may have made some a moment ago
-		return n2.RotateKeys(t.Context(), ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}) == nil
+		return n2.RotateKeys(t.Context(), ledger.Actor{Type: "user", ID: people.LocalBoard},
+			ledger.Credential{Kind: "local"}) == nil
 	})
 
 	back := n1.conf
@@ -131,7 +136,8 @@ func TestTheOnlyVoterLeaves(t *testing.T) {
 	}
 	Patient.Until(t, "the first has left", func() bool {
 		err := n0.Leave(t.Context())
-		if refusal := (*ledger.Refusal)(nil); err != nil && !(errors.As(err, &refusal) && refusal.Code == ledger.Conflict) { // it waits for who has not caught up
+		if refusal := (*ledger.Refusal)(nil); err != nil &&
+			!(errors.As(err, &refusal) && refusal.Code == ledger.Conflict) { // it waits for who has not caught up
 			t.Fatal(err)
 		}
 		return err == nil
@@ -157,7 +163,8 @@ func TestRotationsRaceWithAdmissions(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			switch err := n0.RotateKeys(ctx, ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}); {
+			switch err := n0.RotateKeys(ctx, ledger.Actor{Type: "user", ID: people.LocalBoard},
+				ledger.Credential{Kind: "local"}); {
 			case err == nil:
 				rotated++
 			case ctx.Err() == nil:
@@ -177,7 +184,8 @@ func TestRotationsRaceWithAdmissions(t *testing.T) {
 		t.Error("nothing was rotated; the test shows nothing")
 	}
 	for _, p := range peers {
-		Patient.Until(t, p.Name()+" is ready and has the same keys", func() bool { return p.ready(t) && p.epoch(t) == n0.epoch(t) })
+		Patient.Until(t, p.Name()+" is ready and has the same keys",
+			func() bool { return p.ready(t) && p.epoch(t) == n0.epoch(t) })
 	}
 	last := peerAt(t, node.Config{Dir: filepath.Join(dir, "last"), Name: "last", Join: peers[3].token(t)})
 	Patient.Until(t, "what the newest seals others open", func() bool { return last.ready(t) })

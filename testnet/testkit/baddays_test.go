@@ -25,7 +25,8 @@ import (
 // badUpstream is a maker of models whose days are bad, each below a path of its own.
 func badUpstream(t *testing.T) *httptest.Server {
 	piece := func(text string) string {
-		return `data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"content":"` + text + `"}}]}` + "\n\n"
+		return `data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"content":"` +
+			text + `"}}]}` + "\n\n"
 	}
 	done := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +49,8 @@ func badUpstream(t *testing.T) *httptest.Server {
 			w.Header().Set("Retry-After", "0")
 			http.Error(w, `{"error":{"message":"slow down"}}`, http.StatusTooManyRequests)
 		case "less":
-			stream(piece(strings.Repeat("word ", 300)) + `data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}` + "\n\ndata: [DONE]\n\n")
+			stream(piece(strings.Repeat("word ", 300)) +
+				`data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}` + "\n\ndata: [DONE]\n\n")
 		case "more":
 			stream(piece("word") + `data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":900000000,"completion_tokens":900000000,"total_tokens":1800000000}}` + "\n\ndata: [DONE]\n\n")
 		}
@@ -90,12 +92,15 @@ func TestBadDays(t *testing.T) {
 	const limit = 100_000 // cents
 	for _, of := range []ledger.CompanyID{acme, apart} {
 		for _, name := range []string{"hangs", "half", "busy", "less", "more"} {
-			b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": name, "kind": "llamacpp", "baseUrl": up.URL + "/" + name,
-				"models": []map[string]string{{"name": name, "as": "m"}}}, nil)
+			b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": name, "kind": "llamacpp",
+				"baseUrl": up.URL + "/" + name,
+				"models":  []map[string]string{{"name": name, "as": "m"}}}, nil)
 		}
 		// A cent for a token.
-		b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
-		b.Must(0, "POST", "/api/companies/"+string(of)+"/budgets/policies", map[string]any{"scopeType": "company", "scopeId": of, "windowKind": "lifetime", "amount": limit}, nil)
+		b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices",
+			map[string]any{"model": "*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/budgets/policies", map[string]any{"scopeType": "company",
+			"scopeId": of, "windowKind": "lifetime", "amount": limit}, nil)
 	}
 
 	type outcome struct{ status, code string }
@@ -119,7 +124,8 @@ func TestBadDays(t *testing.T) {
 	}
 	// A command line that calls its vendor with a key of its own, and what it says.
 	told := func(result string) map[string]any {
-		return map[string]any{"gateway": false, "command": program(fmt.Sprint("told-", len(result)), `echo '{"type":"system","subtype":"init","session_id":"s","model":"claude-x"}'
+		return map[string]any{"gateway": false, "command": program(fmt.Sprint("told-", len(result)),
+			`echo '{"type":"system","subtype":"init","session_id":"s","model":"claude-x"}'
 echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+result+`}'`)}
 	}
 	booked := func(status string, cents int64) func(*testing.T, entity.Run, string) {
@@ -134,7 +140,8 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 				return nil
 			})
 			if err != nil || len(events) != 1 || events[0].CostStatus != status || events[0].Cost != core.Cents(cents) ||
-				events[0].Reservation != "" || events[0].Provider != "anthropic" || events[0].InputTokens != 3 || events[0].OutputTokens != 2 {
+				events[0].Reservation != "" || events[0].Provider != "anthropic" || events[0].InputTokens != 3 ||
+				events[0].OutputTokens != 2 {
 				t.Errorf("booked are %+v, want %d cents, %v", events, cents, err)
 			}
 		}
@@ -152,29 +159,40 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 		agent, issue, run string
 	}{
 		{name: "an adapter that prints garbage", adapter: "claude_local", want: outcome{"failed", "adapter_failed"},
-			config: map[string]any{"command": program("garbage", "head -c 100000 /dev/urandom")}, see: func(t *testing.T, r entity.Run, log string) {
+			config: map[string]any{"command": program("garbage", "head -c 100000 /dev/urandom")},
+			see: func(t *testing.T, r entity.Run, log string) {
 				if len(log) < 50_000 || !strings.Contains(string(r.Error), "without a result") {
 					t.Errorf("%d bytes of garbage, %s", len(log), r.Error)
 				}
 			}},
-		{name: "an adapter that floods its output", config: sh(`head -c 40000000 /dev/zero | tr '\0' x; exit 0`), want: outcome{"succeeded", ""},
+		{name: "an adapter that floods its output", config: sh(`head -c 40000000 /dev/zero | tr '\0' x; exit 0`),
+			want: outcome{"succeeded", ""},
 			see: func(t *testing.T, r entity.Run, _ string) {
 				if r.LogBytes == nil || *r.LogBytes > runlog.DefaultMaxBytes || *r.LogBytes < runlog.DefaultMaxBytes/2 {
 					t.Errorf("its log has %v bytes", r.LogBytes)
 				}
 			}},
-		{name: "an adapter that forks", config: sh(`for i in 1 2 3 4; do setsid /bin/sh -c 'sleep 300 & sleep 300' & done; sleep 0.2; exit 0`), want: outcome{"succeeded", ""}},
-		{name: "an adapter that ignores TERM", config: map[string]any{"command": "/bin/sh", "args": []string{"-c", `trap "" TERM; while :; do sleep 0.1; done`}, "timeoutSec": 1, "graceSec": 1},
+		{name: "an adapter that forks",
+			config: sh(`for i in 1 2 3 4; do setsid /bin/sh -c 'sleep 300 & sleep 300' & done; sleep 0.2; exit 0`),
+			want:   outcome{"succeeded", ""}},
+		{name: "an adapter that ignores TERM", config: map[string]any{"command": "/bin/sh",
+			"args": []string{"-c", `trap "" TERM; while :; do sleep 0.1; done`}, "timeoutSec": 1, "graceSec": 1},
 			want: outcome{"timed_out", "timeout"}},
 		{name: "an adapter that dies", config: sh(`kill -SEGV $$`), want: outcome{"failed", "adapter_failed"}},
-		{name: "an adapter that is not there", config: map[string]any{"command": filepath.Join(bad, "nothing")}, want: outcome{"failed", "adapter_failed"}},
-		{name: "an upstream that hangs", config: asks("hangs", "timeoutSec", 10), want: outcome{"timed_out", "timeout"}, costs: true},
+		{name: "an adapter that is not there", config: map[string]any{"command": filepath.Join(bad, "nothing")},
+			want: outcome{"failed", "adapter_failed"}},
+		{name: "an upstream that hangs", config: asks("hangs", "timeoutSec", 10), want: outcome{"timed_out", "timeout"},
+			costs: true},
 		{name: "an upstream that streams half", config: asks("half"), want: outcome{"failed", "adapter_failed"}, costs: true},
 		{name: "an upstream that answers 429", config: asks("busy"), want: outcome{"failed", "adapter_failed"}},
 		{name: "an upstream that tells less than it did", config: asks("less"), want: outcome{"succeeded", ""}, costs: true},
-		{name: "an upstream that tells more than it may", of: apart, config: asks("more"), want: outcome{"succeeded", ""}, or: outcome{"cancelled", "cancelled"} /* by its budget */, costs: true},
-		{name: "a container engine that is absent", adapter: "container", config: map[string]any{"image": "busybox", "command": "true"}, want: outcome{"failed", "container_unavailable"}},
-		{name: "a disk that is full in the middle of a log", config: sh(`head -c 2000000 /dev/zero | tr '\0' x; echo; echo the end; exit 0`), want: outcome{"succeeded", ""}, full: true,
+		{name: "an upstream that tells more than it may", of: apart, config: asks("more"), want: outcome{"succeeded", ""},
+			or: outcome{"cancelled", "cancelled"} /* by its budget */, costs: true},
+		{name: "a container engine that is absent", adapter: "container", config: map[string]any{"image": "busybox",
+			"command": "true"}, want: outcome{"failed", "container_unavailable"}},
+		{name: "a disk that is full in the middle of a log",
+			config: sh(`head -c 2000000 /dev/zero | tr '\0' x; echo; echo the end; exit 0`),
+			want:   outcome{"succeeded", ""}, full: true,
 			see: func(t *testing.T, r entity.Run, log string) {
 				if r.LogBytes == nil || *r.LogBytes == 0 || int64(len(log)) != *r.LogBytes || !strings.Contains(log, "xxxx") {
 					t.Errorf("of its log %d bytes are read, want %v", len(log), r.LogBytes)
@@ -190,11 +208,14 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 					t.Errorf("the run does not say that its log is incomplete: %v", err)
 				}
 			}},
-		{name: "a command line with a key of its own", adapter: "claude_local", config: told(`"total_cost_usd":0.5,"usage":{"input_tokens":3,"output_tokens":2}`), want: outcome{"succeeded", ""},
+		{name: "a command line with a key of its own", adapter: "claude_local",
+			config: told(`"total_cost_usd":0.5,"usage":{"input_tokens":3,"output_tokens":2}`), want: outcome{"succeeded", ""},
 			costs: true, see: booked("reported", 50)},
-		{name: "a command line that tells tokens only", adapter: "claude_local", config: told(`"usage":{"input_tokens":3,"output_tokens":2}`), want: outcome{"succeeded", ""},
+		{name: "a command line that tells tokens only", adapter: "claude_local",
+			config: told(`"usage":{"input_tokens":3,"output_tokens":2}`), want: outcome{"succeeded", ""},
 			costs: true, see: booked("reported", 5)},
-		{name: "a run beside them", config: sh(`i=0; while [ $i -lt 30 ]; do i=$((i+1)); sleep 0.1; done; echo undisturbed`), want: outcome{"succeeded", ""},
+		{name: "a run beside them", config: sh(`i=0; while [ $i -lt 30 ]; do i=$((i+1)); sleep 0.1; done; echo undisturbed`),
+			want: outcome{"succeeded", ""},
 			see: func(t *testing.T, _ entity.Run, log string) {
 				if !strings.Contains(log, "undisturbed") {
 					t.Errorf("its log is %q", log)
@@ -207,7 +228,8 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 			d.config["env"] = map[string]any{"BAD": bad}
 		}
 		var agent, issue struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+string(d.of)+"/agents", map[string]any{"name": d.name, "role": "engineer", "adapterType": d.adapter, "adapterConfig": d.config}, &agent)
+		b.Must(0, "POST", "/api/companies/"+string(d.of)+"/agents", map[string]any{"name": d.name, "role": "engineer",
+			"adapterType": d.adapter, "adapterConfig": d.config}, &agent)
 		d.agent = agent.ID
 		if d.full {
 			at := filepath.Join(b.confs[0].Dir, "logs", string(d.of), d.agent)
@@ -224,11 +246,13 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 				}
 			})
 		}
-		b.Must(0, "POST", "/api/companies/"+string(d.of)+"/issues", map[string]any{"title": d.name, "status": "todo", "assigneeAgentId": d.agent}, &issue, Strong...)
+		b.Must(0, "POST", "/api/companies/"+string(d.of)+"/issues", map[string]any{"title": d.name, "status": "todo",
+			"assigneeAgentId": d.agent}, &issue, Strong...)
 		d.issue = issue.ID
 	}
 	read := func(f func(tx *ledger.Tx)) {
-		if _, err := n.View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error { f(tx); return nil }); err != nil {
+		if _, err := n.View(t.Context(), ledger.Read{Mode: ledger.ReadStrong},
+			func(tx *ledger.Tx) error { f(tx); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -252,7 +276,8 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 				}
 			}
 			d.run = r.ID
-			if got := (outcome{string(r.Status), string(r.ErrorCode)}); got != d.want && got != d.or || (r.Status != entity.RunSucceeded) != (r.Error != "") {
+			if got := (outcome{string(r.Status), string(r.ErrorCode)}); got != d.want && got != d.or ||
+				(r.Status != entity.RunSucceeded) != (r.Error != "") {
 				t.Errorf("ended as %v: %q, want %v", got, r.Error, d.want)
 			}
 			read(func(tx *ledger.Tx) {
@@ -267,7 +292,8 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 						Content    string
 						NextOffset *int64
 					}
-					if _, err := b.Do(0, "GET", fmt.Sprintf("/api/heartbeat-runs/%s/log?offset=%d", r.ID, offset), nil, &p); err != nil {
+					if _, err := b.Do(0, "GET", fmt.Sprintf("/api/heartbeat-runs/%s/log?offset=%d", r.ID, offset), nil,
+						&p); err != nil {
 						t.Fatal(err)
 					}
 					if log += p.Content; p.NextOffset == nil || len(log) > 1<<20 {
@@ -304,7 +330,8 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 			}
 		}
 		worst := max(metered[acme], metered[apart]) - core.Cents(limit)
-		t.Logf("metered: %d and %d of %d cents; worst overspend of metered calls: %d", metered[acme].Cents(), metered[apart].Cents(), limit, max(worst, 0).Cents())
+		t.Logf("metered: %d and %d of %d cents; worst overspend of metered calls: %d", metered[acme].Cents(),
+			metered[apart].Cents(), limit, max(worst, 0).Cents())
 		if worst > 0 {
 			t.Errorf("metered calls cost %d cents more than the limit", worst.Cents())
 		}

@@ -15,7 +15,8 @@ func TestStaleStrongReadIsSeen(t *testing.T) {
 	b.Must(0, "POST", "/api/companies", map[string]any{"name": "Acme"}, &of)
 	for range 500 {
 		var row struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+of.ID+"/goals", map[string]any{"title": "A goal"}, &row, "X-Selvage-Read", "stale")
+		b.Must(0, "POST", "/api/companies/"+of.ID+"/goals", map[string]any{"title": "A goal"}, &row,
+			"X-Selvage-Read", "stale")
 		for on := 1; on < 3; on++ {
 			if a, err := b.Call(on, "GET", "/api/goals/"+row.ID, nil, nil, Strong...); err == nil && a.Status == 404 {
 				return

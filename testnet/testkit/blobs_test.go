@@ -50,9 +50,11 @@ func TestAttachmentOutlivesItsNode(t *testing.T) {
 	want := bytes.Repeat([]byte("0123456789abcdef"), 64<<10) // 1 MiB
 	body, contentType := form(t, "würfel.bin", want)
 	var at attachment
-	b.Must(1, "POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType, "X-Selvage-Read", "strong")
+	b.Must(1, "POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType,
+		"X-Selvage-Read", "strong")
 	sum := sha256.Sum256(want)
-	if at.SHA256 != hex.EncodeToString(sum[:]) || at.ByteSize != int64(len(want)) || at.Copies.Synced < 2 || at.Copies.Wanted != 3 {
+	if at.SHA256 != hex.EncodeToString(sum[:]) || at.ByteSize != int64(len(want)) || at.Copies.Synced < 2 ||
+		at.Copies.Wanted != 3 {
 		t.Errorf("uploaded as %+v", at)
 	}
 	path := "/api/attachments/" + at.ID + "/content"
@@ -63,10 +65,12 @@ func TestAttachmentOutlivesItsNode(t *testing.T) {
 			t.Errorf("n%d gives %d bytes, not the file", on+1, len(got.Body))
 		}
 		part := b.Must(on, "GET", path, nil, nil, append(b.Seen(), "Range", "bytes=524285-524300")...)
-		if part.Status != 206 || !bytes.Equal(part.Body, want[524285:524301]) || part.Header.Get("Content-Range") != fmt.Sprintf("bytes 524285-524300/%d", len(want)) {
+		if part.Status != 206 || !bytes.Equal(part.Body, want[524285:524301]) ||
+			part.Header.Get("Content-Range") != fmt.Sprintf("bytes 524285-524300/%d", len(want)) {
 			t.Errorf("n%d gives the range as %d %q %q", on+1, part.Status, part.Body, part.Header.Get("Content-Range"))
 		}
-		if same, err := b.Call(on, "GET", path, nil, nil, "If-None-Match", got.Header.Get("ETag")); err != nil || same.Status != 304 {
+		if same, err := b.Call(on, "GET", path, nil, nil, "If-None-Match", got.Header.Get("ETag")); err != nil ||
+			same.Status != 304 {
 			t.Errorf("n%d answers %d to the ETag that it gave, %v", on+1, same.Status, err)
 		}
 	}
@@ -124,7 +128,8 @@ func TestDeletedAttachmentsLeaveTheDisks(t *testing.T) {
 	var ids, sums []string
 	for _, issue := range []string{first, second} {
 		var at attachment
-		b.Must(0, "POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, &at, "Content-Type",
+			contentType)
 		ids, sums = append(ids, at.ID), append(sums, at.SHA256)
 	}
 	files := func() (n int) {
@@ -139,7 +144,8 @@ func TestDeletedAttachmentsLeaveTheDisks(t *testing.T) {
 	b.Must(1, "DELETE", "/api/attachments/"+ids[0], nil, nil, Strong...)
 	b.Must(1, "GET", "/api/attachments/"+ids[1]+"/content", nil, nil, Strong...)
 	b.Must(0, "DELETE", "/api/issues/"+second, nil, nil, Strong...)
-	if got, err := b.Ask(1, "GET", "/api/attachments/"+ids[1]+"/content", nil, nil, b.Seen()...); err != nil || got.Status != 404 {
+	if got, err := b.Ask(1, "GET", "/api/attachments/"+ids[1]+"/content", nil, nil, b.Seen()...); err != nil ||
+		got.Status != 404 {
 		t.Errorf("an attachment of a deleted issue: %d, %v", got.Status, err)
 	}
 	b.Until("no node has the file", func() bool { return files() == 0 })

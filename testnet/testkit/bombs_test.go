@@ -24,7 +24,8 @@ func moduleOf(asks bool, code ...byte) []byte {
 	}
 	name := func(s string) []byte { return append([]byte{byte(len(s))}, s...) }
 	self := byte(0)
-	out := append([]byte("\x00asm\x01\x00\x00\x00"), section(1, 2, 0x60, 0, 0, 0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f)...)
+	out := append([]byte("\x00asm\x01\x00\x00\x00"), section(1, 2, 0x60, 0, 0, 0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f,
+		1, 0x7f)...)
 	if asks {
 		self = 1
 		out = append(out, section(2, append(append(append([]byte{1}, name("selvage")...), name("call")...), 0, 1)...)...)
@@ -32,11 +33,13 @@ func moduleOf(asks bool, code ...byte) []byte {
 	out = append(out, section(3, 1, 0)...)
 	out = append(out, section(4, 1, 0x70, 0, 1)...)
 	out = append(out, section(5, 1, 0, 1)...)
-	out = append(out, section(7, append(append([]byte{2}, name("_start")...), append([]byte{0, self}, append(name("memory"), 2, 0)...)...)...)...)
+	out = append(out, section(7, append(append([]byte{2}, name("_start")...),
+		append([]byte{0, self}, append(name("memory"), 2, 0)...)...)...)...)
 	out = append(out, section(9, 1, 0, 0x41, 0, 0x0b, 1, self)...)
 	body := append(append([]byte{0}, code...), 0x0b)
 	n := len(body)
-	out = append(out, section(10, append([]byte{1, byte(n&0x7f | 0x80), byte(n>>7&0x7f | 0x80), byte(n >> 14)}, body...)...)...)
+	out = append(out, section(10, append([]byte{1, byte(n&0x7f | 0x80), byte(n>>7&0x7f | 0x80), byte(n >> 14)},
+		body...)...)...)
 	return append(out, section(11, 1, 0, 0x41, 0, 0x0b, 3, 'l', 'o', 'g')...)
 }
 
@@ -55,19 +58,30 @@ func TestBombsDisturbNobody(t *testing.T) {
 	}
 	loop := func(code ...byte) []byte { return append(append([]byte{0x03, 0x40}, code...), 0x0c, 0, 0x0b) }
 	bombs := []*bombing{
-		{name: "endless loop, out of fuel", status: "failed", code: "FuelExhausted", config: map[string]any{"fuel": 50_000_000}, wasm: moduleOf(false, loop()...)},
-		{name: "endless loop, out of time", status: "timed_out", code: "ExecutionTimeout", config: map[string]any{"fuel": 1 << 50, "timeoutSec": 1}, wasm: moduleOf(false, loop()...)},
-		{name: "memory grows", status: "failed", code: "FuelExhausted", config: map[string]any{"fuel": 20_000_000, "memoryMb": 64}, wasm: moduleOf(false, loop(0x41, 0xff, 0, 0x40, 0, 0x1a)...)},
-		{name: "memory is filled", status: "timed_out", code: "ExecutionTimeout", config: map[string]any{"fuel": 1 << 50, "memoryMb": 32, "timeoutSec": 1},
-			wasm: moduleOf(false, append([]byte{0x41, 0xff, 1, 0x40, 0, 0x1a}, loop(0x41, 0, 0x41, 7, 0x41, 0x80, 0x80, 0x80, 8, 0xfc, 11, 0)...)...)},
-		{name: "a table grows", status: "failed", code: "FuelExhausted", config: map[string]any{"fuel": 50_000_000}, wasm: moduleOf(false, loop(0xd0, 0x70, 0x41, 0xff, 0, 0xfc, 15, 0, 0x1a)...)},
-		{name: "deep recursion", status: "failed", code: "WasmTrap", config: map[string]any{"fuel": 1 << 50}, wasm: moduleOf(false, 0x10, 0)},
-		{name: "the host is flooded", status: "failed", code: "HostCallDenied", config: map[string]any{"fuel": 1 << 50, "hostCalls": 2000, "grants": []string{"none"}},
+		{name: "endless loop, out of fuel", status: "failed", code: "FuelExhausted",
+			config: map[string]any{"fuel": 50_000_000}, wasm: moduleOf(false, loop()...)},
+		{name: "endless loop, out of time", status: "timed_out", code: "ExecutionTimeout",
+			config: map[string]any{"fuel": 1 << 50, "timeoutSec": 1}, wasm: moduleOf(false, loop()...)},
+		{name: "memory grows", status: "failed", code: "FuelExhausted", config: map[string]any{"fuel": 20_000_000,
+			"memoryMb": 64}, wasm: moduleOf(false, loop(0x41, 0xff, 0, 0x40, 0, 0x1a)...)},
+		{name: "memory is filled", status: "timed_out", code: "ExecutionTimeout", config: map[string]any{"fuel": 1 << 50,
+			"memoryMb": 32, "timeoutSec": 1},
+			wasm: moduleOf(false, append([]byte{0x41, 0xff, 1, 0x40, 0, 0x1a}, loop(0x41, 0, 0x41, 7, 0x41, 0x80, 0x80, 0x80, 8,
+				0xfc, 11, 0)...)...)},
+		{name: "a table grows", status: "failed", code: "FuelExhausted", config: map[string]any{"fuel": 50_000_000},
+			wasm: moduleOf(false, loop(0xd0, 0x70, 0x41, 0xff, 0, 0xfc, 15, 0, 0x1a)...)},
+		{name: "deep recursion", status: "failed", code: "WasmTrap", config: map[string]any{"fuel": 1 << 50},
+			wasm: moduleOf(false, 0x10, 0)},
+		{name: "the host is flooded", status: "failed", code: "HostCallDenied", config: map[string]any{"fuel": 1 << 50,
+			"hostCalls": 2000, "grants": []string{"none"}},
 			wasm: moduleOf(true, loop(0x41, 0, 0x41, 3, 0x41, 0, 0x41, 0, 0x10, 0, 0x1a)...)},
-		{name: "blocks 20,000 deep for the compiler", status: "failed", code: "InvalidModule", wasm: moduleOf(false, append(bytes.Repeat([]byte{0x02, 0x40}, 20_000), bytes.Repeat([]byte{0x0b}, 20_000)...)...)},
-		{name: "a module that is too large", status: "failed", code: "ModuleTooLarge", wasm: append(moduleOf(false), make([]byte, 11<<20)...)},
+		{name: "blocks 20,000 deep for the compiler", status: "failed", code: "InvalidModule",
+			wasm: moduleOf(false, append(bytes.Repeat([]byte{0x02, 0x40}, 20_000), bytes.Repeat([]byte{0x0b}, 20_000)...)...)},
+		{name: "a module that is too large", status: "failed", code: "ModuleTooLarge",
+			wasm: append(moduleOf(false), make([]byte, 11<<20)...)},
 	}
-	quiet, err := b.Hire(0, of, "Quiet", map[string]any{"command": "/bin/sh", "args": []string{"-c", "i=0; while [ $i -lt 60 ]; do i=$((i+1)); echo line $i; sleep 0.05; done"}})
+	quiet, err := b.Hire(0, of, "Quiet", map[string]any{"command": "/bin/sh",
+		"args": []string{"-c", "i=0; while [ $i -lt 60 ]; do i=$((i+1)); echo line $i; sleep 0.05; done"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +117,8 @@ func TestBombsDisturbNobody(t *testing.T) {
 			config[k] = v
 		}
 		var agent struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": fmt.Sprint("Bomb ", n), "adapterType": "wasm", "adapterConfig": config}, &agent)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": fmt.Sprint("Bomb ", n),
+			"adapterType": "wasm", "adapterConfig": config}, &agent)
 		var run struct{ ID string }
 		b.Must(0, "POST", "/api/agents/"+agent.ID+"/wakeup", map[string]any{"source": "on_demand"}, &run)
 		x.run = run.ID
@@ -122,7 +137,8 @@ func TestBombsDisturbNobody(t *testing.T) {
 			return run.Status != "running" && run.Status != "queued"
 		})
 		if run.Status != x.status || run.ResultJSON.SandboxError != x.code {
-			t.Errorf("%s: it ended with %s, %s: %s; want %s, %s", x.name, run.Status, run.ResultJSON.SandboxError, run.Error, x.status, x.code)
+			t.Errorf("%s: it ended with %s, %s: %s; want %s, %s", x.name, run.Status, run.ResultJSON.SandboxError, run.Error,
+				x.status, x.code)
 		}
 	}
 	var run struct{ Status string }

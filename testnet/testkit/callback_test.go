@@ -33,7 +33,8 @@ func TestAWebhookCallsBack(t *testing.T) {
 	})
 	of := b.Company("Acme")
 	var a struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Far", "adapterType": "http", "adapterConfig": map[string]any{"url": agent.URL, "callback": true}}, &a)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Far", "adapterType": "http",
+		"adapterConfig": map[string]any{"url": agent.URL, "callback": true}}, &a)
 	issue := b.Issue(0, of, "Paint it")
 	var run struct {
 		ID, Status string
@@ -44,16 +45,20 @@ func TestAWebhookCallsBack(t *testing.T) {
 		}
 		UsageJSON struct{ InputTokens int }
 	}
-	b.Must(0, "POST", "/api/agents/"+a.ID+"/wakeup", map[string]any{"source": "on_demand", "payload": map[string]any{"issueId": issue}}, &run)
+	b.Must(0, "POST", "/api/agents/"+a.ID+"/wakeup", map[string]any{"source": "on_demand",
+		"payload": map[string]any{"issueId": issue}}, &run)
 	in := <-calls
-	tell := map[string]any{"status": "succeeded", "summary": "It is blue.", "result": map[string]int{"coats": 2}, "usage": map[string]int{"inputTokens": 40, "outputTokens": 2}}
+	tell := map[string]any{"status": "succeeded", "summary": "It is blue.", "result": map[string]int{"coats": 2},
+		"usage": map[string]int{"inputTokens": 40, "outputTokens": 2}}
 	path := "/api/heartbeat-runs/" + in.RunID + "/callback"
-	if ans, _ := b.Do(1, "POST", path, tell, nil, "Authorization", "Bearer not-a-token"); ans.Status != http.StatusUnauthorized {
+	if ans, _ := b.Do(1, "POST", path, tell, nil, "Authorization",
+		"Bearer not-a-token"); ans.Status != http.StatusUnauthorized {
 		t.Errorf("a stranger was answered %d", ans.Status)
 	}
 	for on := range b.Nodes { // any node will do, once
 		ans, _ := b.Do(on, "POST", path, tell, nil, "Authorization", "Bearer "+in.Callback.Token)
-		if want := map[bool]int{true: http.StatusOK, false: http.StatusConflict}[on == 0]; ans.Status != want && ans.Status != http.StatusUnauthorized {
+		if want := map[bool]int{true: http.StatusOK, false: http.StatusConflict}[on == 0]; ans.Status != want &&
+			ans.Status != http.StatusUnauthorized {
 			t.Errorf("n%d answered %d, want %d", on+1, ans.Status, want)
 		}
 	}
@@ -61,7 +66,8 @@ func TestAWebhookCallsBack(t *testing.T) {
 		b.Must(0, "GET", "/api/heartbeat-runs/"+in.RunID, nil, &run)
 		return run.Status != "running"
 	})
-	if run.Status != "succeeded" || run.ResultJSON.Summary != "It is blue." || run.ResultJSON.Result.Coats != 2 || !run.ResultJSON.CalledBack || run.UsageJSON.InputTokens != 40 {
+	if run.Status != "succeeded" || run.ResultJSON.Summary != "It is blue." || run.ResultJSON.Result.Coats != 2 ||
+		!run.ResultJSON.CalledBack || run.UsageJSON.InputTokens != 40 {
 		t.Errorf("the run is %+v", run)
 	}
 }

@@ -35,7 +35,8 @@ cat $OUT/orphan >> $OUT/part
 mv $OUT/part $OUT/done
 exec sleep 1000`
 	env := map[string]any{"OUT": out, "N1": b.URL(0, ""), "N2": b.URL(1, ""), "N3": other.URL(0, "")}
-	a, err := b.Hire(0, of, "Curious", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 1, "env": env, "writable": []string{out}})
+	a, err := b.Hire(0, of, "Curious", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 1,
+		"env": env, "writable": []string{out}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,18 +44,21 @@ exec sleep 1000`
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(readFile(b, filepath.Join(out, "done"))), "\n")
-	for i, want := range []string{"own 401 ", "second 401 ", "stranger 401 ", "list 401 ", "mcp 200 ", "agent 200 ", "orphan 401"} {
+	for i, want := range []string{"own 401 ", "second 401 ", "stranger 401 ", "list 401 ", "mcp 200 ", "agent 200 ",
+		"orphan 401"} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
 			t.Errorf("answers %q, want %q as number %d", lines, want, i+1)
 			continue
 		}
-		if !strings.HasPrefix(want, "agent") && !strings.HasPrefix(want, "orphan") && !strings.Contains(lines[i], "PAPERCLIP_API_KEY") {
+		if !strings.HasPrefix(want, "agent") && !strings.HasPrefix(want, "orphan") && !strings.Contains(lines[i],
+			"PAPERCLIP_API_KEY") {
 			t.Errorf("the refusal does not say what to do: %s", lines[i])
 		}
 	}
 	for name, bed := range map[string]*Bed{"own": b, "stranger": other} {
 		var tokens []struct{ ID string }
-		if bed.Must(0, "GET", "/api/v1/mesh/tokens", nil, &tokens); len(tokens) != map[string]int{"own": 1}[name] { // the one that the others joined by
+		if bed.Must(0, "GET", "/api/v1/mesh/tokens", nil,
+			&tokens); len(tokens) != map[string]int{"own": 1}[name] { // the one that the others joined by
 			t.Errorf("%d tokens on the mesh %s", len(tokens), name)
 		}
 	}

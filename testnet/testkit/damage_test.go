@@ -140,7 +140,8 @@ func TestADamagedStoreHealsItself(t *testing.T) {
 			what := "went on"
 			if len(aside) > 0 {
 				what = "rebuilt itself"
-				if log := b.Logs[sick].String()[said:]; !strings.Contains(log, "can not be trusted") || !strings.Contains(log, strings.SplitN(filepath.Base(path), ".0", 2)[0]) && kind.name != "snapshot" {
+				if log := b.Logs[sick].String()[said:]; !strings.Contains(log, "can not be trusted") || !strings.Contains(log,
+					strings.SplitN(filepath.Base(path), ".0", 2)[0]) && kind.name != "snapshot" {
 					t.Errorf("%s: the log does not name %s", name, filepath.Base(path))
 				}
 				if err := os.RemoveAll(filepath.Join(dir, aside[0])); err != nil {
@@ -185,7 +186,8 @@ func TestDamageMetWhileRunning(t *testing.T) {
 		b.Must(sick, "POST", "/api/v1/mesh/scrub", nil, nil)
 		var failed error
 		b.Until("the node stops", func() bool {
-			if a, err := b.Ask(sick, "GET", "/api/companies/"+string(of), nil, nil); err == nil && a.Status != 200 && a.Status != 503 {
+			if a, err := b.Ask(sick, "GET", "/api/companies/"+string(of), nil, nil); err == nil && a.Status != 200 &&
+				a.Status != 503 {
 				t.Fatalf("a read was answered %d %s", a.Status, a.Body)
 			}
 			select {
@@ -323,7 +325,8 @@ func (b *Bed) acquainted() {
 	b.Until("all nodes hear each other", func() bool {
 		for on := range b.Nodes {
 			var members []struct{ Status string }
-			if a, err := b.Call(on, "GET", "/api/v1/mesh/members", nil, &members); err != nil || a.Status != 200 || len(members) != len(b.Nodes) {
+			if a, err := b.Call(on, "GET", "/api/v1/mesh/members", nil, &members); err != nil || a.Status != 200 ||
+				len(members) != len(b.Nodes) {
 				return false
 			}
 			for _, m := range members {
@@ -384,7 +387,8 @@ func (w *writer) write(i int) {
 		return
 	}
 	title := fmt.Sprintf("goal %d", i)
-	if a, err := w.b.Ask(on, "POST", "/api/companies/"+string(w.company)+"/goals", map[string]any{"title": title}, nil); err == nil && a.Status < 300 {
+	if a, err := w.b.Ask(on, "POST", "/api/companies/"+string(w.company)+"/goals", map[string]any{"title": title},
+		nil); err == nil && a.Status < 300 {
 		w.acked = append(w.acked, title)
 	}
 }

@@ -74,7 +74,8 @@ func TestATaskIsExecutedElsewhere(t *testing.T) {
 		return e, a
 	}
 	task := func(a Agent, more ...any) map[string]any {
-		body := map[string]any{"agent_id": a.ID, "task": "Do it", "context": map[string]any{"company_id": of, "budget_remaining_usd": 1.5, "heartbeat_seq": 7}}
+		body := map[string]any{"agent_id": a.ID, "task": "Do it", "context": map[string]any{"company_id": of,
+			"budget_remaining_usd": 1.5, "heartbeat_seq": 7}}
 		for i := 0; i+1 < len(more); i += 2 {
 			body[more[i].(string)] = more[i+1]
 		}
@@ -82,8 +83,11 @@ func TestATaskIsExecutedElsewhere(t *testing.T) {
 	}
 
 	first, a := execute(0, task(quick), "Idempotency-Key", "once")
-	if a.Status != 200 || first.Status != "succeeded" || first.Result == nil || strings.TrimSpace(*first.Result) != "did it" || first.Score != 0.5 || first.TokensUsed == nil || *first.TokensUsed != 0 ||
-		first.CostUSD == nil || *first.CostUSD != 0 || first.DurationMS == nil || *first.DurationMS < 0 || first.NodeID == nil || *first.NodeID != string(b.Nodes[1].ID()) || first.Error != nil {
+	if a.Status != 200 || first.Status != "succeeded" || first.Result == nil ||
+		strings.TrimSpace(*first.Result) != "did it" || first.Score != 0.5 || first.TokensUsed == nil ||
+		*first.TokensUsed != 0 ||
+		first.CostUSD == nil || *first.CostUSD != 0 || first.DurationMS == nil || *first.DurationMS < 0 ||
+		first.NodeID == nil || *first.NodeID != string(b.Nodes[1].ID()) || first.Error != nil {
 		t.Fatalf("the answer is %d %s", a.Status, a.Body)
 	}
 	for i, n := range b.Nodes {
@@ -102,21 +106,25 @@ func TestATaskIsExecutedElsewhere(t *testing.T) {
 	}
 	var again executed
 	b.Must(2, "GET", first.URL, nil, &again, Strong...)
-	if again.ExecutionID != first.ExecutionID || *again.ChainHash != *first.ChainHash || *again.RunID != *first.RunID || *again.Result != *first.Result {
+	if again.ExecutionID != first.ExecutionID || *again.ChainHash != *first.ChainHash || *again.RunID != *first.RunID ||
+		*again.Result != *first.Result {
 		t.Errorf("another node tells of %+v, want %+v", again, first)
 	}
 	// Asked again with the same key, on another node: the same execution.
-	if e, a := execute(2, task(quick), "Idempotency-Key", "once"); a.Status != 200 || e.ExecutionID != first.ExecutionID || e.Runs != first.Runs || *e.ChainHash != *first.ChainHash {
+	if e, a := execute(2, task(quick), "Idempotency-Key", "once"); a.Status != 200 || e.ExecutionID != first.ExecutionID ||
+		e.Runs != first.Runs || *e.ChainHash != *first.ChainHash {
 		t.Errorf("a repetition answers %d %s", a.Status, a.Body)
 	}
-	if e, a := execute(2, task(quick, "task", "Do another"), "Idempotency-Key", "once"); a.Status != 422 || e.Code == "" || e.Message == "" {
+	if e, a := execute(2, task(quick, "task", "Do another"), "Idempotency-Key", "once"); a.Status != 422 || e.Code == "" ||
+		e.Message == "" {
 		t.Errorf("another task with the same key answers %d %s", a.Status, a.Body)
 	}
 	if got := strings.Fields(readFile(b, marks+"/times")); len(got) != first.Runs {
 		t.Errorf("the task was begun %d times, want %d", len(got), first.Runs)
 	}
 	// The run takes longer than it may.
-	if e, a := execute(0, task(late)); a.Status != 200 || e.Status != "failed" || e.Score != 0 || e.Error == nil || !strings.Contains(*e.Error, "Timed out after 1s") || e.ChainHash == nil {
+	if e, a := execute(0, task(late)); a.Status != 200 || e.Status != "failed" || e.Score != 0 || e.Error == nil ||
+		!strings.Contains(*e.Error, "Timed out after 1s") || e.ChainHash == nil {
 		t.Errorf("a run that takes too long answers %d %s", a.Status, a.Body)
 	}
 	// The caller waits no longer, by an agent's key; then the run is cancelled on a third
@@ -126,7 +134,8 @@ func TestATaskIsExecutedElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, a := execute(0, task(slow, "timeout_ms", 200), append(boss.As(), "Idempotency-Key", "slow")...)
-	if a.Status != 202 || e.Result != nil || e.ChainHash != nil || e.Status != "queued" && e.Status != "running" || e.URL == "" {
+	if a.Status != 202 || e.Result != nil || e.ChainHash != nil || e.Status != "queued" && e.Status != "running" ||
+		e.URL == "" {
 		t.Fatalf("one who does not wait is told %d %s", a.Status, a.Body)
 	}
 	b.Until("it runs", func() bool { b.Must(2, "GET", e.URL, nil, &e, Strong...); return e.Status == "running" })
@@ -136,7 +145,8 @@ func TestATaskIsExecutedElsewhere(t *testing.T) {
 	}
 	over := make(chan answered, 1)
 	go func() {
-		a, err := b.Call(0, "POST", "/api/v1/execute", task(slow, "timeout_ms", 600_000), nil, append(boss.As(), "Idempotency-Key", "slow")...)
+		a, err := b.Call(0, "POST", "/api/v1/execute", task(slow, "timeout_ms", 600_000), nil,
+			append(boss.As(), "Idempotency-Key", "slow")...)
 		got := answered{a: a}
 		if err == nil {
 			_ = json.Unmarshal(a.Body, &got.e) // what does not fit shows below
@@ -147,7 +157,8 @@ func TestATaskIsExecutedElsewhere(t *testing.T) {
 	b.Must(2, "POST", "/api/heartbeat-runs/"+*e.RunID+"/cancel", map[string]any{}, nil, b.Seen()...)
 	select {
 	case got := <-over:
-		if got.a.Status != 200 || got.e.Status != "cancelled" || got.e.Score != 0 || got.e.ExecutionID != e.ExecutionID || got.e.Error == nil || got.e.ChainHash == nil {
+		if got.a.Status != 200 || got.e.Status != "cancelled" || got.e.Score != 0 || got.e.ExecutionID != e.ExecutionID ||
+			got.e.Error == nil || got.e.ChainHash == nil {
 			t.Errorf("who waits for a run that is cancelled is told %d %s", got.a.Status, got.a.Body)
 		}
 	case <-time.After(settle):
@@ -170,15 +181,19 @@ func TestATaskCostsNoMoreThanIsLeft(t *testing.T) {
 	defer up.Close()
 	b := Mesh(t, 1, working(t.TempDir()))
 	of := b.Company("Acme")
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp", "baseUrl": up.URL, "models": []map[string]string{{"name": "m"}}, "labels": []string{"near=up"}}, nil)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp",
+		"baseUrl": up.URL, "models": []map[string]string{{"name": "m"}}, "labels": []string{"near=up"}}, nil)
 	// Only nodes of a label may ask the upstream, and an operator gives it while the node works.
-	b.Must(0, "PATCH", "/api/v1/mesh/nodes/"+string(b.Nodes[0].ID()), map[string]any{"labels": map[string]string{"near": "up"}}, nil)
+	b.Must(0, "PATCH", "/api/v1/mesh/nodes/"+string(b.Nodes[0].ID()),
+		map[string]any{"labels": map[string]string{"near": "up"}}, nil)
 	// A cent for a token, so that each call costs 7 USD and sets about 23 aside before.
-	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
+	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000,
+		"output": 1_000_000_000_000}, nil)
 	call := `curl -s -o $OUT -w '%{http_code}\n' -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H 'Content-Type: application/json' \
  -d '{"model":"m","max_tokens":200,"messages":[{"role":"user","content":"on?"}]}' $PAPERCLIP_API_URL/llm/v1/chat/completions`
 	hire := func(name, script string) Agent {
-		a, err := b.Hire(0, of, name, map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "env": map[string]any{"OUT": filepath.Join(t.TempDir(), "out")}})
+		a, err := b.Hire(0, of, name, map[string]any{"command": "/bin/sh", "args": []string{"-c", script},
+			"env": map[string]any{"OUT": filepath.Join(t.TempDir(), "out")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +202,8 @@ func TestATaskCostsNoMoreThanIsLeft(t *testing.T) {
 	all := hire("Spender", `n=0; while [ $n -lt 50 ]; do n=$((n+1)); code=$(`+call+`); [ $code = 200 ] || { cat $OUT; exit 7; }; done; exit 0`)
 	execute := func(a Agent, usd float64) (e executed, answer Answer) {
 		t.Helper()
-		answer, err := b.Call(0, "POST", "/api/v1/execute", map[string]any{"agent_id": a.ID, "task": "Spend", "timeout_ms": 600_000, "context": map[string]any{"company_id": of, "budget_remaining_usd": usd}}, nil, b.Seen()...)
+		answer, err := b.Call(0, "POST", "/api/v1/execute", map[string]any{"agent_id": a.ID, "task": "Spend",
+			"timeout_ms": 600_000, "context": map[string]any{"company_id": of, "budget_remaining_usd": usd}}, nil, b.Seen()...)
 		if err == nil {
 			err = json.Unmarshal(answer.Body, &e)
 		}
@@ -197,7 +213,8 @@ func TestATaskCostsNoMoreThanIsLeft(t *testing.T) {
 		return e, answer
 	}
 	e, a := execute(all, 60)
-	if a.Status != 200 || e.Status != "failed" || e.Code != "BUDGET_EXHAUSTED" || e.Error == nil || e.CostUSD == nil || *e.CostUSD < 7 || *e.CostUSD > 60 || e.BudgetUSD == nil || *e.BudgetUSD != 60-*e.CostUSD {
+	if a.Status != 200 || e.Status != "failed" || e.Code != "BUDGET_EXHAUSTED" || e.Error == nil || e.CostUSD == nil ||
+		*e.CostUSD < 7 || *e.CostUSD > 60 || e.BudgetUSD == nil || *e.BudgetUSD != 60-*e.CostUSD {
 		t.Errorf("what costs more than there is: %d %s", a.Status, a.Body)
 	}
 	var runs []struct{ ID, Status, ErrorCode string }
@@ -206,11 +223,13 @@ func TestATaskCostsNoMoreThanIsLeft(t *testing.T) {
 		t.Errorf("its runs are %+v, want one that is not tried again", runs)
 	}
 	once := hire("Saver", `code=$(`+call+`); [ $code = 200 ]`)
-	if e, a := execute(once, 60); a.Status != 200 || e.Status != "succeeded" || e.Code != "" || e.CostUSD == nil || *e.CostUSD != 7*float64(e.Runs) || *e.BudgetUSD != 60-*e.CostUSD {
+	if e, a := execute(once, 60); a.Status != 200 || e.Status != "succeeded" || e.Code != "" || e.CostUSD == nil ||
+		*e.CostUSD != 7*float64(e.Runs) || *e.BudgetUSD != 60-*e.CostUSD {
 		t.Errorf("what costs less: %d %s", a.Status, a.Body)
 	}
 	// Less than one call: it never leaves.
-	if e, a := execute(once, 0.01); a.Status != 200 || e.Status != "failed" || e.Code != "BUDGET_EXHAUSTED" || *e.CostUSD != 0 {
+	if e, a := execute(once, 0.01); a.Status != 200 || e.Status != "failed" || e.Code != "BUDGET_EXHAUSTED" ||
+		*e.CostUSD != 0 {
 		t.Errorf("what can not begin: %d %s", a.Status, a.Body)
 	}
 	for _, a := range []Agent{all, once} {

@@ -90,19 +90,25 @@ func (w world) fill(pattern, other string) string {
 func bodies() map[string][]byte {
 	deep := strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000)
 	return map[string][]byte{
-		"empty": {}, "cut": []byte(`{"name":`), "null": []byte("null"), "list": []byte("[]"), "text": []byte(`"x"`), "number": []byte("12"),
-		"two values": []byte("{} {}"), "trailing": []byte(`{}x`), "not UTF-8": []byte("{\"name\":\"\xff\xfe\"}"), "NUL": []byte("{\"name\":\"\x00\"}"),
+		"empty": {}, "cut": []byte(`{"name":`), "null": []byte("null"), "list": []byte("[]"), "text": []byte(`"x"`),
+		"number":     []byte("12"),
+		"two values": []byte("{} {}"), "trailing": []byte(`{}x`), "not UTF-8": []byte("{\"name\":\"\xff\xfe\"}"),
+		"NUL":            []byte("{\"name\":\"\x00\"}"),
 		"lone surrogate": []byte(`{"name":"\ud800"}`), "duplicate": []byte(`{"name":"a","name":"b","title":"a","title":"b"}`),
-		"duplicate by case": []byte(`{"name":"a","NAME":"b"}`), "unknown": []byte(`{"nobodyKnowsThis":1}`), "deep": []byte(deep),
+		"duplicate by case": []byte(`{"name":"a","NAME":"b"}`), "unknown": []byte(`{"nobodyKnowsThis":1}`),
+		"deep":      []byte(deep),
 		"deep list": []byte(strings.Repeat("[", 100_000)), "huge number": []byte(`{"budgetMonthlyCents":1e999999999}`),
-		"oversized": bytes.Repeat([]byte(" "), api.MaxBody+1), "oversized text": []byte(`{"name":"` + strings.Repeat("a", api.MaxBody) + `"}`),
-		"proto": []byte(`{"__proto__":{"a":1},"constructor":{}}`), "BOM": []byte("\xef\xbb\xbf{}"),
+		"oversized":      bytes.Repeat([]byte(" "), api.MaxBody+1),
+		"oversized text": []byte(`{"name":"` + strings.Repeat("a", api.MaxBody) + `"}`),
+		"proto":          []byte(`{"__proto__":{"a":1},"constructor":{}}`), "BOM": []byte("\xef\xbb\xbf{}"),
 	}
 }
 
 // values are of every type, so that each is wrong for some field.
-var values = []string{`null`, `true`, `-1`, `0`, `1.5`, `9223372036854775808`, `1e400`, `""`, `"x"`, `"\u0000"`, `"\u202e\ud83d\ude00"`,
-	`"` + nobody + `"`, `[]`, `[null]`, `[[[]]]`, `["x","x"]`, `{}`, `{"x":{"y":[1]}}`, `"` + strings.Repeat("é", 3000) + `"`}
+var values = []string{`null`, `true`, `-1`, `0`, `1.5`, `9223372036854775808`, `1e400`, `""`, `"x"`, `"\u0000"`,
+	`"\u202e\ud83d\ude00"`,
+	`"` + nobody + `"`, `[]`, `[null]`, `[[[]]]`, `["x","x"]`, `{}`, `{"x":{"y":[1]}}`,
+	`"` + strings.Repeat("é", 3000) + `"`}
 
 // fields are the members that a body of the type has.
 func fields(v any) (names []string) {
@@ -146,7 +152,8 @@ func TestGarbageNeverFails(t *testing.T) {
 	all := slices.Clone(allRoutes(t, b))
 	// What ends things comes last, so that the rest meets living ones.
 	final := func(r api.Route) bool {
-		return strings.HasSuffix(r.Path, "/archive") || strings.HasSuffix(r.Path, "/terminate") || strings.HasSuffix(r.Path, "/pause") ||
+		return strings.HasSuffix(r.Path, "/archive") || strings.HasSuffix(r.Path, "/terminate") || strings.HasSuffix(r.Path,
+			"/pause") ||
 			strings.HasSuffix(r.Path, "/cancel") || r.Path == "/api/companies/{companyId}"
 	}
 	slices.SortStableFunc(all, func(a, b api.Route) int {
@@ -190,12 +197,16 @@ func TestGarbageNeverFails(t *testing.T) {
 			}
 		}
 		good, _ := json.Marshal(valid(r.In, w))
-		for _, other := range []string{nobody, "x", "%00", "%ff%fe", "..%2f..", strings.Repeat("a", 4000), "%F0%9F%98%80", strings.ToUpper(nobody)} {
+		for _, other := range []string{nobody, "x", "%00", "%ff%fe", "..%2f..", strings.Repeat("a", 4000), "%F0%9F%98%80",
+			strings.ToUpper(nobody)} {
 			shots = append(shots, shot{"path " + other[:min(len(other), 12)], w.fill(r.Path, other), good, nil})
 		}
-		for _, h := range [][]string{{"Content-Type", "text/plain"}, {"Content-Type", "application/json; charset=utf-16"}, {"Content-Encoding", "gzip"},
-			{"Authorization", "Bearer"}, {"Authorization", "Bearer x"}, {"Authorization", "Bearer a.b.c"}, {"Authorization", "Basic eDp4"},
-			{"Authorization", "Bearer eyJhbGciOiJub25lIn0.e30."}, {"X-Selvage-Read", "sometimes"}, {"X-Selvage-Height", "-1"}, {"X-Selvage-Height", "x"},
+		for _, h := range [][]string{{"Content-Type", "text/plain"}, {"Content-Type", "application/json; charset=utf-16"},
+			{"Content-Encoding", "gzip"},
+			{"Authorization", "Bearer"}, {"Authorization", "Bearer x"}, {"Authorization", "Bearer a.b.c"},
+			{"Authorization", "Basic eDp4"},
+			{"Authorization", "Bearer eyJhbGciOiJub25lIn0.e30."}, {"X-Selvage-Read", "sometimes"}, {"X-Selvage-Height", "-1"},
+			{"X-Selvage-Height", "x"},
 			{"X-Paperclip-Run-Id", "x"}, {"Idempotency-Key", strings.Repeat("k", 300)}, {"Origin", "https://example.com"}} {
 			shots = append(shots, shot{"header " + h[0] + ": " + h[1][:min(len(h[1]), 20)], path, good, h})
 		}

@@ -20,7 +20,8 @@ func BenchmarkAWriteBesideAnImport(b *testing.B) {
 	var side strings.Builder
 	side.WriteString("schema: paperclip/v1\nschemaVersion: 7\ntasks:\n")
 	for i := range issues {
-		files[fmt.Sprintf("tasks/big-%d/TASK.md", i+1)] = fmt.Sprintf("---\nname: \"Task %d\"\n---\n%s", i+1, strings.Repeat("what is to be done, ", 15))
+		files[fmt.Sprintf("tasks/big-%d/TASK.md", i+1)] = fmt.Sprintf("---\nname: \"Task %d\"\n---\n%s", i+1,
+			strings.Repeat("what is to be done, ", 15))
 		fmt.Fprintf(&side, "  big-%d:\n    identifier: BIG-%d\n    status: todo\n    comments:\n", i+1, i+1)
 		for range comments {
 			fmt.Fprintf(&side, "      - {authorType: user, body: \"%s\"}\n", strings.Repeat("a remark, ", 20))
@@ -44,7 +45,8 @@ func BenchmarkAWriteBesideAnImport(b *testing.B) {
 				began := time.Now()
 				key := fmt.Sprint("Beside ", began.UnixNano())
 				for { // asked again when its node's patience ends (503)
-					a, err := bed.Call(1, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": key}, nil, "Idempotency-Key", key)
+					a, err := bed.Call(1, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": key}, nil,
+						"Idempotency-Key", key)
 					if err == nil && a.Status == 201 {
 						break
 					}

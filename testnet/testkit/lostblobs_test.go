@@ -29,8 +29,10 @@ func TestANodeThatLostItsFilesGetsThemBack(t *testing.T) {
 	want := bytes.Repeat([]byte("0123456789abcdef"), 8<<10)
 	body, contentType := form(t, "file.bin", want)
 	var at attachment
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType, "X-Selvage-Read", "strong")
-	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", "echo what was to be kept; exit 0"}})
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType,
+		"X-Selvage-Read", "strong")
+	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh",
+		"args": []string{"-c", "echo what was to be kept; exit 0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,10 +59,14 @@ func TestANodeThatLostItsFilesGetsThemBack(t *testing.T) {
 	b.Restart(1)
 	b.Until("the node that was started again has both", func() bool { return files("n2") })
 
-	b.Until("the files are gone", func() bool { return os.RemoveAll(filepath.Join(dir, "n3", "blobs")) == nil }) // it may write one meanwhile
+	b.Until("the files are gone", func() bool {
+		return os.RemoveAll(filepath.Join(dir, "n3",
+			"blobs")) == nil
+	}) // it may write one meanwhile
 	b.Until("the node that is at work has both", func() bool { return files("n3") })
 	for on := range b.Nodes {
-		if got := b.Must(on, "GET", "/api/attachments/"+at.ID+"/content", nil, nil, b.Seen()...); !bytes.Equal(got.Body, want) {
+		if got := b.Must(on, "GET", "/api/attachments/"+at.ID+"/content", nil, nil,
+			b.Seen()...); !bytes.Equal(got.Body, want) {
 			t.Errorf("n%d gives %d bytes, not the file", on+1, len(got.Body))
 		}
 	}

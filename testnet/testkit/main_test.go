@@ -20,7 +20,8 @@ func TestMain(m *testing.M) {
 // serveHTTP is a service of a workspace: it answers on the port that it is given.
 func serveHTTP() {
 	fmt.Println("serving on " + os.Getenv("PORT"))
-	err := http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "here") }))
+	err := http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"),
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "here") }))
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
 }

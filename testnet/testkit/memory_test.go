@@ -73,7 +73,8 @@ func TestMemoriesOnAMesh(t *testing.T) {
 	cuts[away].Off()
 	b.remember(here, of, "Initech wants its invoices on recycled paper")
 	behind, ahead := b.find(away, of, "recycled"), b.find(here, of, "recycled")
-	if behind.Height < before.Height || behind.Height >= ahead.Height || behind.Considered != 3 || ahead.Considered != 4 || ahead.Results[0].Memory.Text != "Initech wants its invoices on recycled paper" {
+	if behind.Height < before.Height || behind.Height >= ahead.Height || behind.Considered != 3 || ahead.Considered != 4 ||
+		ahead.Results[0].Memory.Text != "Initech wants its invoices on recycled paper" {
 		t.Errorf("cut off it answers %+v, the others %+v", behind, ahead)
 	}
 	cuts[away].On()
@@ -86,7 +87,8 @@ func TestMemoriesOnAMesh(t *testing.T) {
 // find searches at a node, for what this node has.
 func (b *Bed) find(on int, of ledger.CompanyID, words string) (f memoriesFound) {
 	b.t.Helper()
-	a, err := b.Ask(on, "POST", "/api/v1/memory/search", map[string]any{"companyId": of, "query": words, "by": "words"}, &f)
+	a, err := b.Ask(on, "POST", "/api/v1/memory/search", map[string]any{"companyId": of, "query": words,
+		"by": "words"}, &f)
 	if err != nil {
 		b.t.Fatal(err, a)
 	}
@@ -137,10 +139,13 @@ func TestOneNodeEmbedsForAll(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(out)
 	}))
 	t.Cleanup(up.Close)
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "box", "kind": "openai_compatible", "baseUrl": up.URL, "models": []map[string]string{{"name": "mini", "as": "mini"}}}, nil)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers",
+		map[string]any{"name": "box", "kind": "openai_compatible", "baseUrl": up.URL,
+			"models": []map[string]string{{"name": "mini", "as": "mini"}}}, nil)
 	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 1_000_000}, nil)
 	ada := b.staff(of, "Ada", "ceo", "")
-	b.Must(0, "PUT", "/api/v1/memory/embedding?companyId="+string(of), map[string]any{"model": "mini", "agentId": ada.ID}, nil)
+	b.Must(0, "PUT", "/api/v1/memory/embedding?companyId="+string(of), map[string]any{"model": "mini",
+		"agentId": ada.ID}, nil)
 	texts := 0
 	add := func(on int) {
 		for range 5 {

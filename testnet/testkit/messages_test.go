@@ -83,7 +83,8 @@ func TestMessagesBetweenNodes(t *testing.T) {
 	bed := Mesh(t, 3)
 	from, worker := resident(t, bed.Nodes[0], "from"), resident(t, bed.Nodes[1], "worker")
 	say := func(text string, reliable bool) *post.Message {
-		return &post.Message{To: post.Target{Kind: post.ToName, Name: "worker"}, Payload: post.TextOf(text), Reliable: reliable}
+		return &post.Message{To: post.Target{Kind: post.ToName, Name: "worker"}, Payload: post.TextOf(text),
+			Reliable: reliable}
 	}
 	answered := make(chan error, 1)
 	go func() {

@@ -20,8 +20,9 @@ func TestARunReadsNoNodesFiles(t *testing.T) {
 	of, out := b.Company("Acme"), t.TempDir()
 	const script = `for d in $DATA/* $FAR/*; do [ -d $d ] || continue; cat $d/identity.key > /dev/null && echo READ $d; ls $d/store > /dev/null; done > $OUT/part 2> $OUT/errors
 echo done >> $OUT/part; mv $OUT/part $OUT/done; exec sleep 1000`
-	a, err := b.Hire(0, of, "Curious", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 1, "writable": []string{out},
-		"env": map[string]any{"OUT": out, "DATA": dir, "FAR": far}})
+	a, err := b.Hire(0, of, "Curious", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 1,
+		"writable": []string{out},
+		"env":      map[string]any{"OUT": out, "DATA": dir, "FAR": far}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,8 @@ func TestOperatorsByTheGoClient(t *testing.T) {
 	defer cancel()
 
 	mesh, err := c.Mesh(ctx)
-	if err != nil || mesh.Name != "testkit" || mesh.Voters != 3 || mesh.Members != 3 || !mesh.Quorum || mesh.Warning != "" {
+	if err != nil || mesh.Name != "testkit" || mesh.Voters != 3 || mesh.Members != 3 || !mesh.Quorum ||
+		mesh.Warning != "" {
 		t.Fatalf("mesh %+v, %v", mesh, err)
 	}
 	named := func(name string) (m client.Member) {
@@ -64,12 +65,14 @@ func TestOperatorsByTheGoClient(t *testing.T) {
 
 	// Who votes and who leads.
 	attic := "attic"
-	if m, err := c.Label(ctx, n3.ID, map[string]*string{"zone": &attic}); err != nil || !slices.Contains(m.Labels, "zone=attic") {
+	if m, err := c.Label(ctx, n3.ID, map[string]*string{"zone": &attic}); err != nil || !slices.Contains(m.Labels,
+		"zone=attic") {
 		t.Errorf("labelled %+v, %v", m, err)
 	}
 	b.Until("the autopilot sees the zone", func() bool {
 		a, err := c.Autopilot(ctx)
-		return err == nil && a.Tolerance == 1 && a.Names[n3.ID] == "n3" && slices.ContainsFunc(a.Servers, func(s client.Seat) bool { return s.Node == n3.ID && s.Zone == "attic" })
+		return err == nil && a.Tolerance == 1 && a.Names[n3.ID] == "n3" && slices.ContainsFunc(a.Servers,
+			func(s client.Seat) bool { return s.Node == n3.ID && s.Zone == "attic" })
 	})
 	if m, err := c.Label(ctx, n3.ID, map[string]*string{"zone": nil}); err != nil || len(m.Labels) != 0 {
 		t.Errorf("the label stays: %+v, %v", m, err)
@@ -78,7 +81,11 @@ func TestOperatorsByTheGoClient(t *testing.T) {
 	if _, err := c.TransferLeadership(ctx); err != nil {
 		t.Errorf("transfer: %v", err)
 	}
-	b.Until("another leads", func() bool { m, err := c.Mesh(ctx); return err == nil && m.Leader != "" && m.Leader != before })
+	b.Until("another leads", func() bool {
+		m, err := c.Mesh(ctx)
+		return err == nil && m.Leader != "" &&
+			m.Leader != before
+	})
 	if m, err := c.SetRole(ctx, n3.ID, "observer"); err != nil || m.Role != "observer" {
 		t.Errorf("role %+v, %v", m, err)
 	}
@@ -118,7 +125,10 @@ func TestOperatorsByTheGoClient(t *testing.T) {
 		t.Errorf("owner key %.10q, %v", owner, err)
 	}
 	tokens, err := c.Tokens(ctx)
-	if err != nil || !slices.ContainsFunc(tokens, func(k client.JoinToken) bool { return k.Uses == 2 && k.Usable && !k.Owner }) ||
+	if err != nil || !slices.ContainsFunc(tokens, func(k client.JoinToken) bool {
+		return k.Uses == 2 && k.Usable &&
+			!k.Owner
+	}) ||
 		!slices.ContainsFunc(tokens, func(k client.JoinToken) bool { return k.Owner && k.Note == "home" }) {
 		t.Fatalf("tokens %+v, %v", tokens, err)
 	}
@@ -130,7 +140,8 @@ func TestOperatorsByTheGoClient(t *testing.T) {
 	if waiting, err := c.JoinRequests(ctx); err != nil || len(waiting) != 0 {
 		t.Errorf("requests %+v, %v", waiting, err)
 	}
-	for _, no := range []error{func() error { _, err := c.Approve(ctx, "AAA-AAA"); return err }(), c.Reject(ctx, "AAA-AAA")} {
+	for _, no := range []error{func() error { _, err := c.Approve(ctx, "AAA-AAA"); return err }(),
+		c.Reject(ctx, "AAA-AAA")} {
 		if refused, ok := errors.AsType[*client.Error](no); !ok || refused.Status != 404 {
 			t.Errorf("a code that nobody shows: %v", no)
 		}
@@ -153,7 +164,8 @@ func TestOperatorsByTheGoClient(t *testing.T) {
 	}
 	k := identity.NewRecipientKey()
 	var backup bytes.Buffer
-	if n, err := c.Snapshot(ctx, &backup, client.Snapshot{Recipients: []string{identity.FormatRecipient(k.PublicKey())}, Files: true}); err != nil || n != int64(backup.Len()) {
+	if n, err := c.Snapshot(ctx, &backup, client.Snapshot{Recipients: []string{identity.FormatRecipient(k.PublicKey())},
+		Files: true}); err != nil || n != int64(backup.Len()) {
 		t.Fatalf("backup of %d bytes: %v", n, err)
 	}
 	f, err := identity.ReadSealedFile(&backup)

@@ -38,15 +38,19 @@ func TestAPauseEndsToolsAndCommands(t *testing.T) {
 		agent  Agent
 		change func(a Agent)
 	}{
-		{"a pause", of, "agent_paused", hire(of, "Ada", false), func(a Agent) { b.Must(0, "POST", "/api/agents/"+a.ID+"/pause", map[string]any{}, nil) }},
-		{"a pause of the company", rests, "company_paused", hire(rests, "Bob", false), func(Agent) { b.Must(0, "POST", "/api/companies/"+string(rests)+"/pause", map[string]any{}, nil) }},
+		{"a pause", of, "agent_paused", hire(of, "Ada", false),
+			func(a Agent) { b.Must(0, "POST", "/api/agents/"+a.ID+"/pause", map[string]any{}, nil) }},
+		{"a pause of the company", rests, "company_paused", hire(rests, "Bob", false),
+			func(Agent) { b.Must(0, "POST", "/api/companies/"+string(rests)+"/pause", map[string]any{}, nil) }},
 		{"a hard stop", of, "budget_paused", hire(of, "Cid", false), func(a Agent) {
-			b.Must(0, "POST", "/api/companies/"+string(of)+"/budgets/policies", map[string]any{"scopeType": "agent", "scopeId": a.ID, "windowKind": "lifetime", "amount": 5}, nil)
+			b.Must(0, "POST", "/api/companies/"+string(of)+"/budgets/policies", map[string]any{"scopeType": "agent",
+				"scopeId": a.ID, "windowKind": "lifetime", "amount": 5}, nil)
 			if err := b.spend(0, of, a, 5); err != nil {
 				t.Error(err)
 			}
 		}},
-		{"the end of its run", of, "run_over", hire(of, "Dan", true), func(a Agent) { b.Must(0, "POST", "/api/heartbeat-runs/"+a.Run+"/cancel", map[string]any{}, nil) }},
+		{"the end of its run", of, "run_over", hire(of, "Dan", true),
+			func(a Agent) { b.Must(0, "POST", "/api/heartbeat-runs/"+a.Run+"/cancel", map[string]any{}, nil) }},
 		{"a revocation", of, "tool_revoked", hire(of, "Eve", false), func(Agent) {
 			b.Must(0, "POST", "/api/companies/"+string(of)+"/tools/ever/versions/1/revoke", map[string]any{}, nil)
 		}},
@@ -56,7 +60,8 @@ func TestAPauseEndsToolsAndCommands(t *testing.T) {
 	for i, c := range cases {
 		ends[i] = make(chan string, 1)
 		go func() {
-			a, err := b.Call(0, "POST", "/api/companies/"+string(c.of)+"/tools/ever/execute", map[string]any{"fuel": 100_000_000_000, "timeoutMs": 300_000}, nil, c.agent.As()...)
+			a, err := b.Call(0, "POST", "/api/companies/"+string(c.of)+"/tools/ever/execute",
+				map[string]any{"fuel": 100_000_000_000, "timeoutMs": 300_000}, nil, c.agent.As()...)
 			ends[i] <- fmt.Sprint(a.Status, " ", string(a.Body), " ", err)
 		}()
 	}
@@ -64,13 +69,16 @@ func TestAPauseEndsToolsAndCommands(t *testing.T) {
 	// A command that an agent asked for, and one that a person did.
 	pids := folder + "/pids"
 	job := func(name string) map[string]any {
-		return map[string]any{"name": name, "command": "trap '' TERM; sleep 300 & echo " + name + " $$ $! >>" + pids + "; wait; sleep 300"}
+		return map[string]any{"name": name, "command": "trap '' TERM; sleep 300 & echo " + name + " $$ $! >>" + pids +
+			"; wait; sleep 300"}
 	}
 	var p, i struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
-		"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"jobs": []any{job("mine"), job("theirs")}}}}}, &p)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site",
+		"workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
+			"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"jobs": []any{job("mine"), job("theirs")}}}}}, &p)
 	fay := hire(of, "Fay", false)
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Build", "status": "todo", "projectId": p.ID, "assigneeAgentId": fay.ID}, &i)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Build", "status": "todo",
+		"projectId": p.ID, "assigneeAgentId": fay.ID}, &i)
 	var spaces []struct{ ID string }
 	b.Until("the issue is worked on", func() bool {
 		b.Must(0, "GET", "/api/companies/"+string(of)+"/execution-workspaces?issueId="+i.ID, nil, &spaces, b.Seen()...)
@@ -115,7 +123,8 @@ func TestAPauseEndsToolsAndCommands(t *testing.T) {
 		c := cases[i]
 		select {
 		case said := <-ends[i]:
-			if !strings.HasPrefix(said, "200 ") || !strings.Contains(said, `"code":"GovernanceDenied"`) || !strings.Contains(said, c.reason) || !strings.Contains(said, `"exitCode":null`) {
+			if !strings.HasPrefix(said, "200 ") || !strings.Contains(said, `"code":"GovernanceDenied"`) ||
+				!strings.Contains(said, c.reason) || !strings.Contains(said, `"exitCode":null`) {
 				t.Errorf("%s: the tool ended with %s", c.name, said)
 			}
 		case <-time.After(settle):

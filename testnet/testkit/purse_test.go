@@ -46,7 +46,8 @@ func TestMeteredSpendingThroughAPartition(t *testing.T) {
 	spend := func(ctx context.Context, on int, rng *rand.Rand) {
 		p := b.Nodes[on].Purse()
 		for ctx.Err() == nil {
-			g, err := p.Reserve(ctx, money.SpendAsk{Company: of, Agent: agents[rng.IntN(2)].ID, Want: core.Cents(6), Least: core.Cents(1)})
+			g, err := p.Reserve(ctx, money.SpendAsk{Company: of, Agent: agents[rng.IntN(2)].ID, Want: core.Cents(6),
+				Least: core.Cents(1)})
 			if err != nil {
 				refused.Add(1)
 				time.Sleep(20 * time.Millisecond)
@@ -54,7 +55,8 @@ func TestMeteredSpendingThroughAPartition(t *testing.T) {
 			}
 			cost := core.Money(rng.Int64N(int64(g.Amount) + 1))
 			calls.Add(1)
-			for now, old := upstream.Add(int64(cost))-int64(core.Cents(limit)), worst.Load(); now > old && !worst.CompareAndSwap(old, now); old = worst.Load() {
+			for now, old := upstream.Add(int64(cost))-int64(core.Cents(limit)), worst.Load(); now > old &&
+				!worst.CompareAndSwap(old, now); old = worst.Load() {
 			}
 			time.Sleep(time.Duration(rng.IntN(120)) * time.Millisecond)
 			_ = p.Settle(ctx, g, money.SpendUse{Provider: "p", Model: "m", Cost: cost})
@@ -80,7 +82,8 @@ func TestMeteredSpendingThroughAPartition(t *testing.T) {
 	time.Sleep(7 * time.Second) // the one that is cut off is lost
 	cut.On()
 	time.Sleep(3 * time.Second)
-	for deadline := time.Now().Add(settle); upstream.Load() < int64(core.Cents(limit/2)) && time.Now().Before(deadline); { // a busy machine takes longer to come near the limit
+	for deadline := time.Now().Add(settle); upstream.Load() < int64(core.Cents(limit/2)) && time.Now().
+		Before(deadline); { // a busy machine takes longer to come near the limit
 		time.Sleep(poll)
 	}
 	for _, stop := range stops {

@@ -57,7 +57,8 @@ func TestOneOfFiftyWins(t *testing.T) {
 			continue
 		}
 		// The same issue, given back: the token of its next holder is larger too.
-		b.Must((round+1)%len(b.Nodes), "POST", "/api/issues/"+issue+"/admin/force-release?clearAssignee=true", nil, nil, b.Seen()...)
+		b.Must((round+1)%len(b.Nodes), "POST", "/api/issues/"+issue+"/admin/force-release?clearAssignee=true", nil, nil,
+			b.Seen()...)
 		b.Must((round+2)%len(b.Nodes), "PATCH", "/api/issues/"+issue, map[string]any{"status": "todo"}, nil, b.Seen()...)
 		if _, token = race(t, b, agents, issue, round); token <= fence {
 			t.Fatalf("round %d: fencing token of the next holder %d does not rise above %d", round, token, fence)
@@ -121,8 +122,10 @@ func race(t *testing.T, b *Bed, agents []Agent, issue string, round int) (winner
 			t.Fatalf("round %d: %s: %v", round, a.Body, err)
 		}
 		d := refusal.Details
-		if d.AssigneeAgentID != winner.ID || d.CheckoutRunID != winner.Run || d.IssueID != issue || d.Status != "in_progress" {
-			t.Fatalf("round %d: the winner is %s under run %s, but %s was told %s", round, winner.ID, winner.Run, agents[i].Name, a.Body)
+		if d.AssigneeAgentID != winner.ID || d.CheckoutRunID != winner.Run || d.IssueID != issue ||
+			d.Status != "in_progress" {
+			t.Fatalf("round %d: the winner is %s under run %s, but %s was told %s", round, winner.ID, winner.Run,
+				agents[i].Name, a.Body)
 		}
 	}
 	var row struct {
@@ -132,7 +135,8 @@ func race(t *testing.T, b *Bed, agents []Agent, issue string, round int) (winner
 	if err := json.Unmarshal(answers[won].Body, &row); err != nil {
 		t.Fatal(err)
 	}
-	if row.Status != "in_progress" || row.AssigneeAgentID != winner.ID || row.CheckoutRunID != winner.Run || row.FencingToken == nil {
+	if row.Status != "in_progress" || row.AssigneeAgentID != winner.ID || row.CheckoutRunID != winner.Run ||
+		row.FencingToken == nil {
 		t.Fatalf("round %d: the winner got %s", round, answers[won].Body)
 	}
 	return winner, *row.FencingToken

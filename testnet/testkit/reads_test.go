@@ -110,8 +110,10 @@ func TestIdempotencyKeyOnOtherNodes(t *testing.T) {
 	// An answer with a secret is the same too: it is shown again to who repeats.
 	var first, again struct{ ID, Token string }
 	keys := "/api/agents/" + agent.ID + "/keys"
-	b.Must(0, "POST", keys, map[string]any{"name": "again"}, &first, "Idempotency-Key", "secret", "X-Selvage-Read", "strong")
-	b.Must(1, "POST", keys, map[string]any{"name": "again"}, &again, "Idempotency-Key", "secret", "X-Selvage-Read", "strong")
+	b.Must(0, "POST", keys, map[string]any{"name": "again"}, &first, "Idempotency-Key", "secret",
+		"X-Selvage-Read", "strong")
+	b.Must(1, "POST", keys, map[string]any{"name": "again"}, &again, "Idempotency-Key", "secret",
+		"X-Selvage-Read", "strong")
 	if first.ID == "" || first != again {
 		t.Error("a repetition on another node made another key")
 	}
@@ -190,7 +192,8 @@ func TestStreamGoesOnAtAnotherNode(t *testing.T) {
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				if _, errs[w] = b.Do(w, "POST", "/api/issues/"+issue+"/comments", map[string]any{"body": fmt.Sprintf("%d of %d", i, w)}, nil); errs[w] != nil {
+				if _, errs[w] = b.Do(w, "POST", "/api/issues/"+issue+"/comments",
+					map[string]any{"body": fmt.Sprintf("%d of %d", i, w)}, nil); errs[w] != nil {
 					return
 				}
 			}
@@ -262,7 +265,8 @@ func TestStreamGoesOnAtAnotherNode(t *testing.T) {
 	// Nothing comes twice: a moment passes in which nothing is told.
 	quiet, stop := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer stop()
-	if err := follow(quiet, b, 1, of, after, func(f frame) bool { t.Errorf("told again: %s", f.data); return true }); err != nil && quiet.Err() == nil {
+	if err := follow(quiet, b, 1, of, after,
+		func(f frame) bool { t.Errorf("told again: %s", f.data); return true }); err != nil && quiet.Err() == nil {
 		t.Fatal(err)
 	}
 }

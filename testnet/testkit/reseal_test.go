@@ -31,16 +31,20 @@ func TestEverythingIsSealedAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Must(0, "PATCH", "/api/agents/"+ada.ID, map[string]any{"adapterConfig": map[string]any{"env": map[string]any{"TOKEN": "canary-newer"}}}, nil)
+	b.Must(0, "PATCH", "/api/agents/"+ada.ID,
+		map[string]any{"adapterConfig": map[string]any{"env": map[string]any{"TOKEN": "canary-newer"}}}, nil)
 	b.Must(0, "POST", in+"/projects", map[string]any{"name": "P", "env": env}, nil)
 	b.Must(0, "POST", in+"/routines", map[string]any{"title": "R", "assigneeAgentId": ada.ID, "env": env}, &row)
 	b.Must(0, "POST", "/api/routines/"+row.ID+"/triggers", map[string]any{"kind": "webhook", "signingMode": "bearer"}, nil)
-	b.Must(0, "POST", in+"/approvals", map[string]any{"type": "hire_agent", "payload": map[string]any{"name": "Bob", "adapterType": "process",
+	b.Must(0, "POST", in+"/approvals", map[string]any{"type": "hire_agent", "payload": map[string]any{"name": "Bob",
+		"adapterType":   "process",
 		"adapterConfig": map[string]any{"command": "/bin/true", "env": env}}}, nil)
 	b.Must(0, "POST", in+"/invites", map[string]any{"allowedJoinTypes": "both"}, &row)
-	b.Must(0, "POST", "/api/invites/"+row.Token+"/accept", map[string]any{"requestType": "agent", "agentName": "J", "adapterType": "http",
+	b.Must(0, "POST", "/api/invites/"+row.Token+"/accept", map[string]any{"requestType": "agent", "agentName": "J",
+		"adapterType":          "http",
 		"agentDefaultsPayload": map[string]any{"url": "http://127.0.0.1:9/x", "env": env}}, nil)
-	b.Must(0, "POST", in+"/model-providers", map[string]any{"name": "claude", "kind": "anthropic", "apiKey": "canary-value"}, nil)
+	b.Must(0, "POST", in+"/model-providers", map[string]any{"name": "claude", "kind": "anthropic",
+		"apiKey": "canary-value"}, nil)
 
 	// sealed tells with which keys what is sealed, by kind.
 	sealed := func() map[string]map[identity.DataKeyID]int {
@@ -86,7 +90,8 @@ func TestEverythingIsSealedAnew(t *testing.T) {
 	}
 	b.Heads()
 	before := sealed()
-	for _, kind := range []string{"secret", "agent", "project", "routine", "routine_trigger", "approval", "join_request", "model_provider"} {
+	for _, kind := range []string{"secret", "agent", "project", "routine", "routine_trigger", "approval", "join_request",
+		"model_provider"} {
 		if len(before[kind]) != 1 {
 			t.Errorf("%s: sealed with %d keys before, want 1", kind, len(before[kind]))
 		}

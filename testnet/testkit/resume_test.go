@@ -20,19 +20,23 @@ curl -s -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-R
  -d '{"status":"done"}' $PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID`
 	var agents, issues []string
 	for _, name := range []string{"Ada", "Bob"} {
-		a, err := b.Hire(0, of, name, map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "env": map[string]string{"OUT": out}})
+		a, err := b.Hire(0, of, name, map[string]any{"command": "/bin/sh", "args": []string{"-c", script},
+			"env": map[string]string{"OUT": out}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var i struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Of " + name, "status": "todo", "assigneeAgentId": a.ID}, &i)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Of " + name, "status": "todo",
+			"assigneeAgentId": a.ID}, &i)
 		agents, issues = append(agents, a.ID), append(issues, i.ID)
 	}
 	for _, i := range issues {
 		b.Until("both are at work", func() bool { _, err := os.Stat(filepath.Join(out, i)); return err == nil })
 	}
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/budgets/policies", map[string]any{"scopeType": "company", "scopeId": of, "windowKind": "calendar_month_utc", "amount": 10}, nil)
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/cost-events", map[string]any{"agentId": agents[0], "provider": "p", "model": "m", "costCents": 11, "occurredAt": core.TimeOf(time.Now()).String()}, nil)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/budgets/policies", map[string]any{"scopeType": "company",
+		"scopeId": of, "windowKind": "calendar_month_utc", "amount": 10}, nil)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/cost-events", map[string]any{"agentId": agents[0], "provider": "p",
+		"model": "m", "costCents": 11, "occurredAt": core.TimeOf(time.Now()).String()}, nil)
 	var rows []struct{ ID, Status string }
 	b.Until("both are stopped", func() bool {
 		b.Must(0, "GET", "/api/companies/"+string(of)+"/live-runs", nil, &rows)
@@ -55,7 +59,8 @@ curl -s -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-R
 	if len(all.ActiveIncidents) != 1 {
 		t.Fatalf("%d incidents", len(all.ActiveIncidents))
 	}
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/budget-incidents/"+all.ActiveIncidents[0].ID+"/resolve", map[string]any{"action": "raise_budget_and_resume", "amount": 100}, nil)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/budget-incidents/"+all.ActiveIncidents[0].ID+"/resolve",
+		map[string]any{"action": "raise_budget_and_resume", "amount": 100}, nil)
 	for _, i := range issues {
 		var row struct{ Status string }
 		b.Until("both are done", func() bool {

@@ -85,13 +85,15 @@ func newRotBed(t *testing.T) *rotBed {
 		want := bytes.Repeat([]byte(name), size/len(name))
 		body, contentType := form(t, name, want)
 		var at attachment
-		r.Must(r.victim, "POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType, "X-Selvage-Read", "strong")
+		r.Must(r.victim, "POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, &at, "Content-Type",
+			contentType, "X-Selvage-Read", "strong")
 		r.files["/api/attachments/"+at.ID+"/content"] = want
 		if size > 600_000 {
 			largeBlob.Store(at.SHA256)
 		}
 	}
-	a, err := r.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", "echo what was made > made.txt; echo what was said; exit 0"}})
+	a, err := r.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh",
+		"args": []string{"-c", "echo what was made > made.txt; echo what was said; exit 0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +122,8 @@ func (r *rotBed) list() map[*rotKind][]string {
 		}
 		rel, _ := filepath.Rel(r.dir, path)
 		rel = filepath.ToSlash(rel)
-		if strings.HasSuffix(rel, ".new") || strings.HasSuffix(rel, ".damaged") || strings.HasPrefix(rel, "blobs/tmp/") || strings.HasSuffix(rel, ".broken") {
+		if strings.HasSuffix(rel, ".new") || strings.HasSuffix(rel, ".damaged") || strings.HasPrefix(rel, "blobs/tmp/") ||
+			strings.HasSuffix(rel, ".broken") {
 			return nil // being written, or set aside: never read
 		}
 		k := kindOf(rel)
@@ -180,7 +183,8 @@ func (r *rotBed) whole(what string) {
 			r.t.Errorf("%s: %s gives %d, %d bytes, %v", what, path, got.Status, len(got.Body), err)
 		}
 		at := len(want) / 2
-		part, err := r.Ask(r.victim, "GET", path, nil, nil, append(r.Seen(), "Range", fmt.Sprintf("bytes=%d-%d", at-50, at+49))...)
+		part, err := r.Ask(r.victim, "GET", path, nil, nil,
+			append(r.Seen(), "Range", fmt.Sprintf("bytes=%d-%d", at-50, at+49))...)
 		if err != nil || part.Status != 206 || !bytes.Equal(part.Body, want[at-50:at+50]) {
 			r.t.Errorf("%s: a range of %s gives %d, %d bytes, %v", what, path, part.Status, len(part.Body), err)
 		}
@@ -390,7 +394,8 @@ func TestLostMembershipIsMadeAgain(t *testing.T) {
 	for name, damage := range map[string]func() error{
 		"gone": func() error { remove("membership", "membership.copy"); return nil },
 		"damaged": func() error {
-			return errJoin(os.Truncate(filepath.Join(at, "membership"), 70), os.WriteFile(filepath.Join(at, "membership.copy"), make([]byte, 4096), 0o600))
+			return errJoin(os.Truncate(filepath.Join(at, "membership"), 70), os.WriteFile(filepath.Join(at, "membership.copy"),
+				make([]byte, 4096), 0o600))
 		},
 	} {
 		if err := b.Nodes[1].Close(); err != nil {

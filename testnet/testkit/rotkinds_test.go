@@ -54,23 +54,34 @@ const hex64 = `[0-9a-f]{64}`
 
 // rotKinds are all kinds of files that a node keeps. The first that matches counts.
 var rotKinds = []rotKind{
-	{name: "identity.key", match: as(`identity\.key`), refuses: "put it back from a copy of this machine's disk", doctor: always("identity")},
-	{name: "membership", match: as(`membership`), log: always("written again from its copy"), doctor: always("membership"), back: true, twin: "membership.copy"},
-	{name: "copy of the membership", match: as(`membership\.copy`), log: written("written again from its copy"), doctor: always("membership"), back: true, twin: "membership"},
+	{name: "identity.key", match: as(`identity\.key`), refuses: "put it back from a copy of this machine's disk",
+		doctor: always("identity")},
+	{name: "membership", match: as(`membership`), log: always("written again from its copy"), doctor: always("membership"),
+		back: true, twin: "membership.copy"},
+	{name: "copy of the membership", match: as(`membership\.copy`), log: written("written again from its copy"),
+		doctor: always("membership"), back: true, twin: "membership"},
 	{name: "peer cache", match: as(`peers`)},
-	{name: "claim code", match: as(`claim-code`), log: map[string]string{"zero": "the claim code is damaged", "cut": "the claim code is damaged"}},
-	{name: "first free process ID", match: as(`processes/next-pid`), elsewhere: "adapter/spawn: TestDamagedProcessIDsGoOnAbove"},
+	{name: "claim code", match: as(`claim-code`), log: map[string]string{"zero": "the claim code is damaged",
+		"cut": "the claim code is damaged"}},
+	{name: "first free process ID", match: as(`processes/next-pid`),
+		elsewhere: "adapter/spawn: TestDamagedProcessIDsGoOnAbove"},
 	{name: "loopback address", match: as(`http-loopback`), elsewhere: "node: TestDamagedLoopbackAddress"},
 	{name: "purse", match: as(`purse`), doctor: written("small files")},
-	{name: "device key for OpenClaw", match: as(`runs/openclaw\.key`), log: sealed("device key for OpenClaw"), doctor: sealed("small files")},
-	{name: "name of sessions", match: as(`runs/place`), doctor: map[string]string{"zero": "small files", "cut": "small files"}},
+	{name: "device key for OpenClaw", match: as(`runs/openclaw\.key`), log: sealed("device key for OpenClaw"),
+		doctor: sealed("small files")},
+	{name: "name of sessions", match: as(`runs/place`), doctor: map[string]string{"zero": "small files",
+		"cut": "small files"}},
 	{name: "log of a run", match: as(`(runs/)?logs/.*\.ndjson`)},
-	{name: "small blob", match: func(p string) bool { return as(`blobs/[0-9a-f]{2}/`+hex64)(p) && path.Base(p) != largeBlob.Load() }, doctor: written("files"), back: true},
+	{name: "small blob", match: func(p string) bool {
+		return as(`blobs/[0-9a-f]{2}/`+hex64)(p) &&
+			path.Base(p) != largeBlob.Load()
+	}, doctor: written("files"), back: true},
 	{name: "large blob", match: as(`blobs/[0-9a-f]{2}/` + hex64), doctor: written("files"), back: true},
 	{name: "sums of a large blob", match: as(`blobs/[0-9a-f]{2}/` + hex64 + `\.sums`), back: true},
 	{name: "certificate of the API", match: as(`tls/api\.pem`), elsewhere: "node: TestTheNodeMakesItsCertificateOnce"},
 	{name: "compiled module", match: as(`sandbox/.*`), elsewhere: "sandbox: TestDamagedCodeIsCompiledAnew"},
-	{name: "backup", match: as(`backups/.*\.selvage`), elsewhere: "node: backups are sealed, and checked when they are opened"},
+	{name: "backup", match: as(`backups/.*\.selvage`),
+		elsewhere: "node: backups are sealed, and checked when they are opened"},
 	{name: "workspace of an agent", match: as(`runs/(workspaces|git)/.*`), user: true},
 
 	// The store: its cases say what a node does that lost its state.
@@ -82,7 +93,8 @@ var rotKinds = []rotKind{
 	{name: "mark of what was synced", match: as(`store/MARK`), elsewhere: "TestADamagedStoreHealsItself"},
 	{name: "why the store is built anew", match: as(`rebuild`), elsewhere: "TestADamagedStoreHealsItself"},
 	{name: "store that was set aside", match: as(`damaged-[0-9TZ]+/.*`), elsewhere: "nothing is read from it"},
-	{name: "lock, ballast and staging", match: as(`store/(LOCK|BALLAST|staging.*)`), elsewhere: "nothing is read from them"},
+	{name: "lock, ballast and staging", match: as(`store/(LOCK|BALLAST|staging.*)`),
+		elsewhere: "nothing is read from them"},
 	{name: "snapshot", match: as(`snapshots/.*`), elsewhere: "TestADamagedStoreHealsItself"},
 }
 

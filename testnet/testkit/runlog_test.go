@@ -20,7 +20,8 @@ func TestLogsOutliveTheirNode(t *testing.T) {
 		}
 	})
 	of := b.Company("Acme")
-	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", "echo what was to be kept; exit 0"}})
+	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh",
+		"args": []string{"-c", "echo what was to be kept; exit 0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,8 @@ func TestLogsOutliveTheirNode(t *testing.T) {
 		t.Errorf("a piece of it is %q", part.Content)
 	}
 	// The settings of the mesh say how much is kept; what is more is given up.
-	b.Must(0, "PATCH", "/api/instance/settings/general", map[string]any{"runLogRetention": map[string]any{"days": 30, "maxBytes": 5}}, nil)
+	b.Must(0, "PATCH", "/api/instance/settings/general", map[string]any{"runLogRetention": map[string]any{"days": 30,
+		"maxBytes": 5}}, nil)
 	b.Until("the log is given up", func() bool {
 		got, err := b.Call(0, "GET", "/api/heartbeat-runs/"+run.ID, nil, nil)
 		return err == nil && got.Status == 200 && !strings.Contains(string(got.Body), "logKeptAt")

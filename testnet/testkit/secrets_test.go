@@ -42,7 +42,8 @@ func TestRunIsEverywhere(t *testing.T) {
 	of, out := b.Company("Acme"), t.TempDir()
 	const script = `umask 077; printf %s "$PAPERCLIP_API_KEY" > $OUT/part; mv $OUT/part $OUT/token
 i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo "line $i of the run"; sleep 0.02; done`
-	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 1, "env": map[string]any{"OUT": out}})
+	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 1,
+		"env": map[string]any{"OUT": out}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,8 @@ i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo "line $i of the run"; sleep 0.02
 		before := len(whole)
 		b.Until(fmt.Sprintf("the log grows on n%d", on+1), func() bool {
 			var p page
-			an, err := b.Ask(on, "GET", fmt.Sprintf("/api/heartbeat-runs/%s/log?offset=%d&limitBytes=4096", a.Run, len(whole)), nil, &p, Strong...)
+			an, err := b.Ask(on, "GET", fmt.Sprintf("/api/heartbeat-runs/%s/log?offset=%d&limitBytes=4096", a.Run, len(whole)),
+				nil, &p, Strong...)
 			if err != nil || an.Status != 200 && an.Status != 404 {
 				t.Fatalf("log on n%d: %v %d %s", on+1, err, an.Status, an.Body)
 			}
@@ -81,7 +83,8 @@ i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo "line $i of the run"; sleep 0.02
 		ctx, cancel := context.WithTimeout(t.Context(), settle)
 		lines := 0
 		err := follow(ctx, b, on, of, height, func(f frame) bool {
-			if strings.Contains(f.data, "heartbeat.run.log") && strings.Contains(f.data, a.Run) && strings.Contains(f.data, "of the run") {
+			if strings.Contains(f.data, "heartbeat.run.log") && strings.Contains(f.data, a.Run) && strings.Contains(f.data,
+				"of the run") {
 				lines++
 			}
 			return lines < 3
@@ -110,7 +113,8 @@ i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo "line $i of the run"; sleep 0.02
 		if err != nil || got.Status != 401 {
 			t.Errorf("the token of a run that ended, on n%d: %v %d %s, want 401", on+1, err, got.Status, got.Body)
 		}
-		got, err = b.Call(on, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Late"}, nil, "Authorization", "Bearer "+token)
+		got, err = b.Call(on, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Late"}, nil,
+			"Authorization", "Bearer "+token)
 		if err != nil || got.Status != 401 {
 			t.Errorf("a write with the token of a run that ended, on n%d: %v %d %s, want 401", on+1, err, got.Status, got.Body)
 		}
@@ -164,7 +168,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	secrets := canaries{}
 	env := map[string]any{"OUT": out}
 	script := "umask 077\n"
-	for i, name := range []string{"OPENAI_API_KEY", "DB_PASSWORD", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "GPG_PASSPHRASE",
+	for i, name := range []string{"OPENAI_API_KEY", "DB_PASSWORD", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY",
+		"AWS_ACCESS_KEY_ID", "GPG_PASSPHRASE",
 		"SESSION_COOKIE", "SLACK_WEBHOOK_URL", "SERVICE_JWT", "DATABASE_CONNECTION_STRING"} {
 		value := fmt.Sprintf("canary-%d-of-env-%x", i, time.Now().UnixNano())
 		secrets["variable "+name] = value
@@ -175,7 +180,8 @@ func TestSecretsStaySecret(t *testing.T) {
 			env[name] = map[string]any{"type": "plain", "value": value}
 		case 2:
 			var s struct{ ID string }
-			b.Must(i%len(b.Nodes), "POST", "/api/companies/"+of+"/secrets", map[string]any{"name": name, "value": "canary-before-" + value}, &s)
+			b.Must(i%len(b.Nodes), "POST", "/api/companies/"+of+"/secrets",
+				map[string]any{"name": name, "value": "canary-before-" + value}, &s)
 			secrets["first value of "+name] = "canary-before-" + value
 			b.Must((i+1)%len(b.Nodes), "POST", "/api/secrets/"+s.ID+"/rotate", map[string]any{"value": value}, nil, Strong...)
 			env[name] = map[string]any{"type": "secret_ref", "secretId": s.ID, "version": "latest"}
@@ -186,7 +192,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 	script += `echo "token $PAPERCLIP_API_KEY"; env; printf %s "$PAPERCLIP_API_KEY" > $OUT/part; mv $OUT/part $OUT/token
 while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit 3`
-	a, err := b.Hire(0, ledger.CompanyID(of), "Loud", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "env": env})
+	a, err := b.Hire(0, ledger.CompanyID(of), "Loud", map[string]any{"command": "/bin/sh", "args": []string{"-c", script},
+		"env": env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,11 +209,13 @@ while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit
 
 	// Use them, and misuse them: errors are where secrets leak.
 	for on := range b.Nodes {
-		for _, bearer := range []string{secrets["agent key"], secrets["run token"], secrets["join token"], secrets["run token"] + "x"} {
+		for _, bearer := range []string{secrets["agent key"], secrets["run token"], secrets["join token"],
+			secrets["run token"] + "x"} {
 			if _, err := b.Call(on, "GET", "/api/agents/me", nil, nil, "Authorization", "Bearer "+bearer); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := b.Call(on, "POST", "/api/companies", []byte(`{"name":`), nil, "Authorization", "Bearer "+bearer); err != nil {
+			if _, err := b.Call(on, "POST", "/api/companies", []byte(`{"name":`), nil, "Authorization",
+				"Bearer "+bearer); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := b.Call(on, "GET", "/api/companies/"+of+"/events/ws?token="+bearer, nil, nil); err != nil {
@@ -221,7 +230,8 @@ while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit
 		t.Helper()
 		for on := range b.Nodes {
 			for _, r := range allRoutes(t, b) {
-				if r.Method != "GET" || strings.Contains(r.Path, "/events") && (strings.HasPrefix(r.Path, "/api/companies") || strings.HasPrefix(r.Path, "/api/v1/topics")) { // streams do not end
+				if r.Method != "GET" || strings.Contains(r.Path, "/events") && (strings.HasPrefix(r.Path, "/api/companies") ||
+					strings.HasPrefix(r.Path, "/api/v1/topics")) { // streams do not end
 					continue
 				}
 				path := w.fill(r.Path, "")
@@ -273,7 +283,8 @@ while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit
 		if err != nil {
 			continue // no process, or it is gone
 		}
-		if strings.Contains(string(line), out) || strings.Contains(string(line), "run-shim") || strings.Contains(string(line), "$PAPERCLIP_API_KEY") {
+		if strings.Contains(string(line), out) || strings.Contains(string(line), "run-shim") || strings.Contains(string(line),
+			"$PAPERCLIP_API_KEY") {
 			children++
 		}
 		secrets.look(t, "the command line of process "+p.Name(), string(line))

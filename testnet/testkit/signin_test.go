@@ -47,7 +47,8 @@ func TestSignInsAreEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stranger.Get(t.Context(), "/api/health", nil); err == nil || !strings.Contains(err.Error(), b.Nodes[2].Fingerprint()) {
+	if err := stranger.Get(t.Context(), "/api/health", nil); err == nil || !strings.Contains(err.Error(),
+		b.Nodes[2].Fingerprint()) {
 		t.Errorf("a node whose certificate nobody knows: %v", err)
 	}
 
@@ -94,7 +95,8 @@ func TestSignInsAreEverywhere(t *testing.T) {
 		t.Errorf("signed in on n3, on n2 at once: %d", got)
 	}
 	var row struct{ ID string }
-	if err := on(1, again.Session).Post(t.Context(), "/api/companies", map[string]string{"name": "Acme"}, &row); err != nil {
+	if err := on(1, again.Session).Post(t.Context(), "/api/companies", map[string]string{"name": "Acme"},
+		&row); err != nil {
 		t.Fatal(err)
 	}
 	var members []struct {
@@ -107,7 +109,8 @@ func TestSignInsAreEverywhere(t *testing.T) {
 		}
 		for _, m := range members {
 			if m.Name == "n3" {
-				return m.Endpoint != nil && m.Endpoint.Fingerprint == b.Nodes[2].Fingerprint() && m.Endpoint.URL == b.Nodes[2].HTTPURL()
+				return m.Endpoint != nil && m.Endpoint.Fingerprint == b.Nodes[2].Fingerprint() &&
+					m.Endpoint.URL == b.Nodes[2].HTTPURL()
 			}
 		}
 		return false
@@ -127,7 +130,8 @@ func TestSignInsAreEverywhere(t *testing.T) {
 	secrets["third session"] = third.Session
 	everywhere("signed in on n2", third.Session, clients[1], 200)
 	changed := on(2, third.Session)
-	if err := changed.Post(t.Context(), "/api/auth/change-password", map[string]string{"currentPassword": secrets["password"], "newPassword": secrets["new password"]}, nil); err != nil {
+	if err := changed.Post(t.Context(), "/api/auth/change-password",
+		map[string]string{"currentPassword": secrets["password"], "newPassword": secrets["new password"]}, nil); err != nil {
 		t.Fatal(err)
 	}
 	everywhere("before the password changed", ann.Session, changed, 401)

@@ -21,7 +21,8 @@ func gitRepo(t *testing.T) string {
 	}
 	repo := t.TempDir()
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"commit", "-q", "--allow-empty", "-m", "first"}} {
-		out, err := exec.Command("git", append([]string{"-C", repo, "-c", "user.name=t", "-c", "user.email=t@example.org"}, args...)...).CombinedOutput()
+		out, err := exec.Command("git", append([]string{"-C", repo, "-c", "user.name=t", "-c", "user.email=t@example.org"},
+			args...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("git %v: %v: %s", args, err, out)
 		}
@@ -54,7 +55,8 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark := func(name string) string { return filepath.Join(marks, name) }
-	setup := `echo "setup $PROJECT_TOKEN in $PWD as ${AGENT_TOKEN-nobody}"; echo "$PROJECT_TOKEN" > ` + mark("setup") + `; echo x >> ` + mark("times") + `; sleep 300 & `
+	setup := `echo "setup $PROJECT_TOKEN in $PWD as ${AGENT_TOKEN-nobody}"; echo "$PROJECT_TOKEN" > ` + mark("setup") +
+		`; echo x >> ` + mark("times") + `; sleep 300 & `
 	var p struct {
 		ID               string
 		PrimaryWorkspace struct{ ID string }
@@ -66,18 +68,22 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 		}
 		return map[string]any{"enabled": true, "defaultMode": "isolated_workspace", "workspaceStrategy": strategy}
 	}
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site", "env": map[string]any{"PROJECT_TOKEN": canary},
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site",
+		"env": map[string]any{"PROJECT_TOKEN": canary},
 		"executionWorkspacePolicy": policy(map[string]any{"provisionCommand": `echo "$PAPERCLIP_WORKSPACE_BRANCH" > provisioned; ls ` + folder + ` > ` + mark("names") + `; test "$PAPERCLIP_API_KEY" = ""`,
 			"teardownCommand": "cp provisioned " + mark("torn")}),
-		"workspace": map[string]any{"name": "main", "cwd": repo, "isPrimary": true, "setupCommand": setup, "cleanupCommand": "test -e " + mark("clean")}}, &p)
-	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", "cat provisioned"}, "env": map[string]any{"AGENT_TOKEN": "of the agent"}})
+		"workspace": map[string]any{"name": "main", "cwd": repo, "isPrimary": true, "setupCommand": setup,
+			"cleanupCommand": "test -e " + mark("clean")}}, &p)
+	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", "cat provisioned"},
+		"env": map[string]any{"AGENT_TOKEN": "of the agent"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	type run struct{ ID, RunID, Status, Error, ErrorCode, StdoutExcerpt string }
 	assign := func(title string) (id string) {
 		var row struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": title, "status": "todo", "projectId": p.ID, "assigneeAgentId": a.ID}, &row)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": title, "status": "todo",
+			"projectId": p.ID, "assigneeAgentId": a.ID}, &row)
 		return row.ID
 	}
 	ended := func(issue string) (last run) {
@@ -117,7 +123,8 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 		return ops
 	}
 	ops := operations()
-	if len(ops) != 2 || ops[1].Status != "succeeded" || ops[1].Command != setup || ops[1].Cwd != spaces[0].Cwd || ops[1].Phase != "workspace_provision" ||
+	if len(ops) != 2 || ops[1].Status != "succeeded" || ops[1].Command != setup || ops[1].Cwd != spaces[0].Cwd ||
+		ops[1].Phase != "workspace_provision" ||
 		ops[1].ExitCode == nil || *ops[1].ExitCode != 0 || len(ops[1].LogSha256) != 64 {
 		t.Fatalf("operations are %+v", ops)
 	}
@@ -162,7 +169,8 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 		return a.Status == 200
 	})
 	b.Until("cleaning up failed", func() bool { return state() == "cleanup_failed" })
-	if _, err := os.Stat(spaces[0].Cwd); err != nil || !strings.Contains(spaces[0].CleanupReason, "cleanupCommand failed: it exited with code 1") {
+	if _, err := os.Stat(spaces[0].Cwd); err != nil || !strings.Contains(spaces[0].CleanupReason,
+		"cleanupCommand failed: it exited with code 1") {
 		t.Errorf("tree: %v; reason %q", err, spaces[0].CleanupReason)
 	}
 	if err := os.WriteFile(mark("clean"), nil, 0o600); err != nil {
@@ -179,12 +187,15 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 	}
 
 	// A setup that fails ends the run; one that is in the way of a cancelled run ends.
-	b.Must(0, "PATCH", "/api/projects/"+p.ID+"/workspaces/"+p.PrimaryWorkspace.ID, map[string]any{"setupCommand": "echo no such thing >&2; exit 7"}, nil)
-	if r := ended(assign("Break it")); r.Status != "failed" || r.ErrorCode != "workspace_failed" || !strings.Contains(r.Error, "setupCommand failed: it exited with code 7") {
+	b.Must(0, "PATCH", "/api/projects/"+p.ID+"/workspaces/"+p.PrimaryWorkspace.ID,
+		map[string]any{"setupCommand": "echo no such thing >&2; exit 7"}, nil)
+	if r := ended(assign("Break it")); r.Status != "failed" || r.ErrorCode != "workspace_failed" ||
+		!strings.Contains(r.Error, "setupCommand failed: it exited with code 7") {
 		t.Errorf("the run is %+v", r)
 	}
 	b.Idle()
-	b.Must(0, "PATCH", "/api/projects/"+p.ID+"/workspaces/"+p.PrimaryWorkspace.ID, map[string]any{"setupCommand": "echo $$ > " + mark("pid") + "; sleep 3000"}, nil)
+	b.Must(0, "PATCH", "/api/projects/"+p.ID+"/workspaces/"+p.PrimaryWorkspace.ID,
+		map[string]any{"setupCommand": "echo $$ > " + mark("pid") + "; sleep 3000"}, nil)
 	slow := assign("Wait for it")
 	b.Until("the setup began", func() bool { _, err := os.Stat(mark("pid")); return err == nil })
 	var runs []run
@@ -203,7 +214,9 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 	}{
 		{map[string]any{"name": "mine", "cwd": "/tmp/x"}, 201},
 		{map[string]any{"name": "mine", "cwd": "/tmp/y", "setupCommand": "id"}, 403},
-		{map[string]any{"name": "mine", "cwd": "/tmp/z", "runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"services": []any{map[string]any{"name": "x", "command": "id"}}}}}, 403},
+		{map[string]any{"name": "mine", "cwd": "/tmp/z",
+			"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"services": []any{map[string]any{"name": "x",
+				"command": "id"}}}}}, 403},
 	} {
 		got, err := b.Call(0, "POST", "/api/projects/"+p.ID+"/workspaces", c.body, nil, a.As()...)
 		if err != nil || got.Status != c.want {
@@ -235,14 +248,18 @@ func TestServicesOfWorkspaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	web := "'" + self + "' serve-http"
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
-		"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{
-			"services": []any{
-				map[string]any{"name": "Web", "command": "echo $$ >> " + mark("web") + "; exec " + web, "port": map[string]any{"type": "auto"}, "readiness": map[string]any{"type": "http", "intervalMs": 100}},
-				map[string]any{"name": "Bad", "command": "echo x >> " + mark("bad") + "; exit 3", "readiness": map[string]any{"type": "none"}},
-			},
-			"jobs": []any{map[string]any{"name": "Count", "command": "echo counted $GREETING", "env": map[string]any{"GREETING": "hello"}}},
-		}}}}, &p)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site",
+		"workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
+			"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{
+				"services": []any{
+					map[string]any{"name": "Web", "command": "echo $$ >> " + mark("web") + "; exec " + web,
+						"port": map[string]any{"type": "auto"}, "readiness": map[string]any{"type": "http", "intervalMs": 100}},
+					map[string]any{"name": "Bad", "command": "echo x >> " + mark("bad") + "; exit 3",
+						"readiness": map[string]any{"type": "none"}},
+				},
+				"jobs": []any{map[string]any{"name": "Count", "command": "echo counted $GREETING",
+					"env": map[string]any{"GREETING": "hello"}}},
+			}}}}, &p)
 	type service struct {
 		ID, ServiceName, Status, HealthStatus, URL, NodeID, Error, ProviderRef, DesiredState string
 		Port                                                                                 int
@@ -270,7 +287,11 @@ func TestServicesOfWorkspaces(t *testing.T) {
 	if len(got.Workspace.RuntimeServices) != 2 || got.Operation.Status != "succeeded" {
 		t.Fatalf("starting answers %+v", got)
 	}
-	b.Until("the service is ready", func() bool { s := byName(2)["Web"]; return s.Status == "running" && s.HealthStatus == "healthy" })
+	b.Until("the service is ready", func() bool {
+		s := byName(2)["Web"]
+		return s.Status == "running" &&
+			s.HealthStatus == "healthy"
+	})
 	one := byName(0)["Web"]
 	if one.Port == 0 || one.URL == "" || one.NodeID == "" || readFile(b, mark("web")) != one.ProviderRef {
 		t.Errorf("the service is %+v", one)
@@ -300,7 +321,8 @@ func TestServicesOfWorkspaces(t *testing.T) {
 		a, err := b.Call(2, "GET", "/api/workspace-operations/"+got.Operation.ID+"/log", nil, &log)
 		return err == nil && a.Status == 200 && strings.Contains(log.Content, "counted hello")
 	})
-	for body, want := range map[string]int{`{"workspaceCommandId":"nothing"}`: 422, `{"serviceIndex":7}`: 422, `{"serviceIndex":-1}`: 400, `{"unknown":1}`: 400} {
+	for body, want := range map[string]int{`{"workspaceCommandId":"nothing"}`: 422, `{"serviceIndex":7}`: 422,
+		`{"serviceIndex":-1}`: 400, `{"unknown":1}`: 400} {
 		var in map[string]any
 		if err := json.Unmarshal([]byte(body), &in); err != nil {
 			t.Fatal(err)
@@ -326,7 +348,8 @@ func TestServicesOfWorkspaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Look", "status": "todo", "projectId": p.ID, "assigneeAgentId": a.ID}, nil, b.Seen()...)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Look", "status": "todo",
+		"projectId": p.ID, "assigneeAgentId": a.ID}, nil, b.Seen()...)
 	var spaces []struct {
 		ID, Status      string
 		RuntimeServices []service
@@ -380,10 +403,12 @@ func TestServicesRestWithTheirCompany(t *testing.T) {
 		ID               string
 		PrimaryWorkspace struct{ ID string }
 	}
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
-		"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"services": []any{
-			map[string]any{"name": "Web", "command": "sleep 3600 & echo $! >> " + mark + "; wait", "readiness": map[string]any{"type": "none"}},
-		}}}}}, &p)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site",
+		"workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
+			"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"services": []any{
+				map[string]any{"name": "Web", "command": "sleep 3600 & echo $! >> " + mark + "; wait",
+					"readiness": map[string]any{"type": "none"}},
+			}}}}}, &p)
 	path := "/api/projects/" + p.ID + "/workspaces/" + p.PrimaryWorkspace.ID + "/runtime-services/"
 	type service struct{ Status, Error, DesiredState, ProviderRef string }
 	web := func() service {
@@ -406,11 +431,15 @@ func TestServicesRestWithTheirCompany(t *testing.T) {
 			s := web()
 			return s.Status == "stopped" && strings.Contains(s.Error, c.says) && s.DesiredState == "running" && !lives(pids()[n])
 		})
-		if a, err := b.Call(0, "POST", path+"start", map[string]any{}, nil); err != nil || a.Status != 409 || !strings.Contains(string(a.Body), c.says) {
+		if a, err := b.Call(0, "POST", path+"start", map[string]any{}, nil); err != nil || a.Status != 409 ||
+			!strings.Contains(string(a.Body), c.says) {
 			t.Errorf("starting one under %s: %d %s, want 409", c.name, a.Status, a.Body)
 		}
 		b.Must(0, "POST", c.wake, map[string]any{}, nil, b.Seen()...)
-		b.Until("the service runs again after "+c.name, func() bool { return web().Status == "running" && len(pids()) == n+2 && web().Error == "" })
+		b.Until("the service runs again after "+c.name, func() bool {
+			return web().Status == "running" &&
+				len(pids()) == n+2 && web().Error == ""
+		})
 	}
 	b.Must(0, "POST", string(company)+"/pause", map[string]any{}, nil, b.Seen()...)
 	b.Must(0, "POST", path+"stop", map[string]any{}, nil, b.Seen()...)

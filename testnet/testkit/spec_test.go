@@ -25,7 +25,8 @@ import (
 // staff hires an agent with a role, a manager ("" for none) and a key.
 func (b *Bed) staff(of ledger.CompanyID, name, role, manager string) Agent {
 	b.t.Helper()
-	body := map[string]any{"name": name, "role": role, "adapterType": "process", "adapterConfig": map[string]any{"command": "/bin/true"}}
+	body := map[string]any{"name": name, "role": role, "adapterType": "process",
+		"adapterConfig": map[string]any{"command": "/bin/true"}}
 	if manager != "" {
 		body["reportsTo"] = manager
 	}
@@ -65,7 +66,8 @@ func (b *Bed) refused(on, status int, method, path string, body any, headers ...
 
 // spend reports a cost in the agent's name, by its own key.
 func (b *Bed) spend(on int, of ledger.CompanyID, a Agent, cents int, more ...any) error {
-	body := map[string]any{"agentId": a.ID, "provider": "openai", "model": "gpt-5", "inputTokens": 10, "outputTokens": 5, "costCents": cents,
+	body := map[string]any{"agentId": a.ID, "provider": "openai", "model": "gpt-5", "inputTokens": 10, "outputTokens": 5,
+		"costCents":  cents,
 		"occurredAt": time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
 	for i := 0; i+1 < len(more); i += 2 {
 		body[more[i].(string)] = more[i+1]
@@ -89,7 +91,8 @@ func TestSpec_17_2_1_AtomicCheckoutConflict(t *testing.T) {
 	agents := b.Agents(of, 2)
 	issue := b.Issue(0, of, "Survey")
 	checkout := func(i, on int) (Answer, error) {
-		return b.Ask(on, "POST", "/api/issues/"+issue+"/checkout", map[string]any{"agentId": agents[i].ID, "expectedStatuses": []string{"todo"}}, nil, agents[i].As(b.Seen()...)...)
+		return b.Ask(on, "POST", "/api/issues/"+issue+"/checkout", map[string]any{"agentId": agents[i].ID,
+			"expectedStatuses": []string{"todo"}}, nil, agents[i].As(b.Seen()...)...)
 	}
 	if a, err := checkout(0, 1); err != nil || a.Status != 200 {
 		t.Fatal(err, a.Status, string(a.Body))
@@ -97,7 +100,8 @@ func TestSpec_17_2_1_AtomicCheckoutConflict(t *testing.T) {
 	if a, err := checkout(1, 2); err != nil || a.Status != 409 || !strings.Contains(string(a.Body), agents[0].Run) {
 		t.Errorf("the second checkout: %v %d %s, want 409 with the holder's run", err, a.Status, a.Body)
 	}
-	if got := b.fields(2, "/api/issues/"+issue); got["assigneeAgentId"] != agents[0].ID || got["checkoutRunId"] != agents[0].Run || got["status"] != "in_progress" {
+	if got := b.fields(2, "/api/issues/"+issue); got["assigneeAgentId"] != agents[0].ID ||
+		got["checkoutRunId"] != agents[0].Run || got["status"] != "in_progress" {
 		t.Errorf("afterwards the issue is %v", got)
 	}
 	b.Heads()
@@ -111,7 +115,8 @@ func TestSpec_17_2_2_ApprovalMakesTheAgent(t *testing.T) {
 	of := b.Company("Acme")
 	ceo := b.at(b.staff(of, "Cleo", "ceo", ""))
 	var hire struct{ Agent, Approval struct{ ID, Status string } }
-	b.Must(1, "POST", "/api/companies/"+string(of)+"/agent-hires", map[string]any{"name": "Wes", "role": "engineer", "adapterType": "process", "reportsTo": ceo.ID}, &hire, ceo.As(b.Seen()...)...)
+	b.Must(1, "POST", "/api/companies/"+string(of)+"/agent-hires", map[string]any{"name": "Wes", "role": "engineer",
+		"adapterType": "process", "reportsTo": ceo.ID}, &hire, ceo.As(b.Seen()...)...)
 	if hire.Agent.Status != "pending_approval" || hire.Approval.Status != "pending" {
 		t.Fatalf("the hire is %+v", hire)
 	}
@@ -179,7 +184,8 @@ func TestSpec_17_2_4_PauseEndsARunningProgram(t *testing.T) {
 	b := Mesh(t, 1, working(t.TempDir()))
 	of, out := b.Company("Acme"), t.TempDir()
 	const script = `trap 'echo heard > $OUT/term' TERM; echo $$ > $OUT/part; mv $OUT/part $OUT/pid; while :; do sleep 0.05; done`
-	a, err := b.Hire(0, of, "Deaf", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 5, "env": map[string]any{"OUT": out}})
+	a, err := b.Hire(0, of, "Deaf", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 5,
+		"env": map[string]any{"OUT": out}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +212,8 @@ func TestSpec_17_3_1_BoardHiresCEOApprovesStrategyCEOReceivesWork(t *testing.T) 
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	var hire struct{ Agent struct{ ID, Status string } }
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/agent-hires", map[string]any{"name": "Cleo", "role": "ceo", "adapterType": "process", "adapterConfig": map[string]any{"command": "/bin/true"}}, &hire)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agent-hires", map[string]any{"name": "Cleo", "role": "ceo",
+		"adapterType": "process", "adapterConfig": map[string]any{"command": "/bin/true"}}, &hire)
 	if hire.Agent.Status != "idle" {
 		t.Fatalf("the board's hire is %s", hire.Agent.Status)
 	}
@@ -216,12 +223,15 @@ func TestSpec_17_3_1_BoardHiresCEOApprovesStrategyCEOReceivesWork(t *testing.T) 
 	issues := "/api/companies/" + string(of) + "/issues"
 	b.refused(1, 409, "POST", issues, map[string]any{"title": "Go", "status": "todo"}, ceo.As()...)
 	var approval struct{ ID, Status string }
-	b.Must(1, "POST", "/api/companies/"+string(of)+"/approvals", map[string]any{"type": "approve_ceo_strategy", "payload": map[string]any{"plan": "Survey, then build"}}, &approval, ceo.As(b.Seen()...)...)
+	b.Must(1, "POST", "/api/companies/"+string(of)+"/approvals", map[string]any{"type": "approve_ceo_strategy",
+		"payload": map[string]any{"plan": "Survey, then build"}}, &approval, ceo.As(b.Seen()...)...)
 	b.Must(2, "POST", "/api/approvals/"+approval.ID+"/approve", map[string]any{"decisionNote": "Good"}, nil, b.Seen()...)
 	var task struct{ ID, Status string }
-	b.Must(2, "POST", issues, map[string]any{"title": "Build it", "status": "todo", "assigneeAgentId": ceo.ID}, &task, b.Seen()...)
+	b.Must(2, "POST", issues, map[string]any{"title": "Build it", "status": "todo", "assigneeAgentId": ceo.ID}, &task,
+		b.Seen()...)
 	b.Until("the CEO is woken for its work", func() bool {
-		return slices.ContainsFunc(b.runsOf(0, of, ceo.ID), func(r struct{ ID, Status, InvocationSource string }) bool { return r.ID != ceo.Run })
+		return slices.ContainsFunc(b.runsOf(0, of, ceo.ID),
+			func(r struct{ ID, Status, InvocationSource string }) bool { return r.ID != ceo.Run })
 	})
 	b.Must(0, "POST", issues, map[string]any{"title": "Go", "status": "todo"}, nil, ceo.As(b.Seen()...)...)
 	b.Until("the run that the work woke has it", func() bool {
@@ -271,18 +281,21 @@ func TestSpec_17_3_3_DelegationAcrossTeamsCountsItsDepth(t *testing.T) {
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	ceo := b.staff(of, "Cleo", "ceo", "")
-	b.Must(0, "PATCH", "/api/companies/"+string(of), map[string]any{"requireBoardApprovalForCeoStrategy": false}, nil, b.Seen()...)
+	b.Must(0, "PATCH", "/api/companies/"+string(of), map[string]any{"requireBoardApprovalForCeoStrategy": false}, nil,
+		b.Seen()...)
 	cto, cmo := b.staff(of, "Ted", "cto", ceo.ID), b.staff(of, "Mo", "cmo", ceo.ID)
 	eng, writer := b.staff(of, "Eve", "engineer", cto.ID), b.staff(of, "Will", "general", cmo.ID)
 	for _, a := range []*Agent{&ceo, &cto, &cmo, &eng, &writer} {
 		*a = b.at(*a)
 	}
 	var top struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Launch", "status": "todo", "assigneeAgentId": ceo.ID, "billingCode": "LAUNCH"}, &top, b.Seen()...)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Launch", "status": "todo",
+		"assigneeAgentId": ceo.ID, "billingCode": "LAUNCH"}, &top, b.Seen()...)
 	// From the CEO to one team, down it, and from there across to the other.
 	parent := top.ID
 	for depth, hop := range []struct{ from, to Agent }{{ceo, cto}, {cto, eng}, {eng, writer}, {writer, cmo}} {
-		body := map[string]any{"title": fmt.Sprintf("Hop %d", depth+1), "status": "todo", "parentId": parent, "assigneeAgentId": hop.to.ID}
+		body := map[string]any{"title": fmt.Sprintf("Hop %d", depth+1), "status": "todo", "parentId": parent,
+			"assigneeAgentId": hop.to.ID}
 		var row struct {
 			ID, BillingCode, AssigneeAgentID, CreatedByAgentID string
 			RequestDepth                                       int
@@ -291,8 +304,10 @@ func TestSpec_17_3_3_DelegationAcrossTeamsCountsItsDepth(t *testing.T) {
 		if err != nil || a.Status != 201 {
 			t.Fatalf("%s delegates to %s: %v %d %s", hop.from.Name, hop.to.Name, err, a.Status, a.Body)
 		}
-		if row.RequestDepth != depth+1 || row.BillingCode != "LAUNCH" || row.AssigneeAgentID != hop.to.ID || row.CreatedByAgentID != hop.from.ID {
-			t.Errorf("%s delegates to %s: %+v, want depth %d and the code of the first", hop.from.Name, hop.to.Name, row, depth+1)
+		if row.RequestDepth != depth+1 || row.BillingCode != "LAUNCH" || row.AssigneeAgentID != hop.to.ID ||
+			row.CreatedByAgentID != hop.from.ID {
+			t.Errorf("%s delegates to %s: %+v, want depth %d and the code of the first", hop.from.Name, hop.to.Name,
+				row, depth+1)
 		}
 		if err := b.spend(depth%3, of, hop.to, 3, "issueId", row.ID); err != nil {
 			t.Error(err)
@@ -318,7 +333,8 @@ func TestSpec_17_3_3_DelegationAcrossTeamsCountsItsDepth(t *testing.T) {
 	// Who was given work by another may not cancel it. The hops are checked out by
 	// the runs they woke, sooner or later; what waits in the backlog wakes nobody.
 	var later struct{ ID string }
-	b.Must(1, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Later", "status": "backlog", "assigneeAgentId": cmo.ID}, &later, writer.As(b.Seen()...)...)
+	b.Must(1, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Later", "status": "backlog",
+		"assigneeAgentId": cmo.ID}, &later, writer.As(b.Seen()...)...)
 	b.refused(0, 422, "PATCH", "/api/issues/"+later.ID, map[string]any{"status": "cancelled"}, cmo.As(b.Seen()...)...)
 	b.Until("the assignees are woken", func() bool { return len(b.runsOf(1, of, cmo.ID)) > 1 })
 }
@@ -334,14 +350,17 @@ func TestSpec_17_4_1_AuthBoundary(t *testing.T) {
 	for on := range b.Nodes {
 		b.refused(on, 401, "GET", "/api/agents/me", nil, "Authorization", "Bearer pcp_nobody")
 		b.refused(on, 401, "GET", "/api/agents/me", nil, "Authorization", "Bearer "+mine.Key+"x")
-		for _, path := range []string{"/api/companies/" + string(other), "/api/companies/" + string(other) + "/issues", "/api/issues/" + issue, "/api/agents/" + theirs.ID,
-			"/api/heartbeat-runs/" + theirs.Run, "/api/companies/" + string(other) + "/activity", "/api/companies/" + string(other) + "/costs/summary"} {
+		for _, path := range []string{"/api/companies/" + string(other), "/api/companies/" + string(other) + "/issues",
+			"/api/issues/" + issue, "/api/agents/" + theirs.ID,
+			"/api/heartbeat-runs/" + theirs.Run, "/api/companies/" + string(other) + "/activity", "/api/companies/" +
+				string(other) + "/costs/summary"} {
 			a, err := b.Ask(on, "GET", path, nil, nil, mine.As(b.Seen()...)...)
 			if err != nil || a.Status != 403 && a.Status != 404 || strings.Contains(string(a.Body), "canary") {
 				t.Errorf("GET %s of another company on n%d: %v %d %s", path, on+1, err, a.Status, a.Body)
 			}
 		}
-		for _, w := range []struct{ method, path string }{{"POST", "/api/companies"}, {"PATCH", "/api/companies/" + string(of) + "/budgets"}, {"POST", "/api/agents/" + mine.ID + "/keys"},
+		for _, w := range []struct{ method, path string }{{"POST", "/api/companies"},
+			{"PATCH", "/api/companies/" + string(of) + "/budgets"}, {"POST", "/api/agents/" + mine.ID + "/keys"},
 			{"POST", "/api/agents/" + mine.ID + "/pause"}, {"POST", "/api/agents/" + mine.ID + "/terminate"}} {
 			b.refused(on, 403, w.method, w.path, map[string]any{"name": "x", "budgetMonthlyCents": 5}, mine.As()...)
 		}
@@ -380,7 +399,8 @@ func TestSpec_17_4_3_HardBudgetStop(t *testing.T) {
 	}
 	for on := range b.Nodes {
 		b.refused(on, 409, "POST", "/api/agents/"+a.ID+"/heartbeat/invoke", map[string]any{})
-		an, err := b.Ask(on, "POST", "/api/issues/"+issue+"/checkout", map[string]any{"agentId": a.ID, "expectedStatuses": []string{"todo"}}, nil, a.As(b.Seen()...)...)
+		an, err := b.Ask(on, "POST", "/api/issues/"+issue+"/checkout", map[string]any{"agentId": a.ID,
+			"expectedStatuses": []string{"todo"}}, nil, a.As(b.Seen()...)...)
 		if err != nil || an.Status/100 != 4 {
 			t.Errorf("a checkout over the limit, on n%d: %v %d %s", on+1, err, an.Status, an.Body)
 		}
@@ -406,7 +426,8 @@ func TestSpec_17_4_4_PauseAndResume(t *testing.T) {
 	b.Must(1, "POST", "/api/agents/"+a.ID+"/pause", map[string]any{}, nil, b.Seen()...)
 	b.refused(2, 409, "POST", "/api/agents/"+a.ID+"/heartbeat/invoke", map[string]any{})
 	before := len(b.runsOf(0, of, a.ID))
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Later", "status": "todo", "assigneeAgentId": a.ID}, nil, b.Seen()...)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Later", "status": "todo",
+		"assigneeAgentId": a.ID}, nil, b.Seen()...)
 	if n := len(b.runsOf(1, of, a.ID)); n != before {
 		t.Errorf("a paused agent has %d runs more", n-before)
 	}
@@ -414,7 +435,8 @@ func TestSpec_17_4_4_PauseAndResume(t *testing.T) {
 		t.Errorf("paused: %v %v", got["status"], got["pausedAt"])
 	}
 	b.Must(2, "POST", "/api/agents/"+a.ID+"/resume", map[string]any{}, nil, b.Seen()...)
-	if got := b.fields(1, "/api/agents/"+a.ID); got["status"] == "paused" || got["pausedAt"] != nil || got["pauseReason"] != nil {
+	if got := b.fields(1, "/api/agents/"+a.ID); got["status"] == "paused" || got["pausedAt"] != nil ||
+		got["pauseReason"] != nil {
 		t.Errorf("resumed: %v", got)
 	}
 	b.at(Agent{ID: a.ID, Name: a.Name, Key: a.Key})
@@ -438,7 +460,8 @@ func (b *Bed) counts(of ledger.CompanyID) {
 			n[i.Status]++
 		}
 		open := len(issues) - n["done"] - n["cancelled"]
-		if got, want := dash.Tasks, (struct{ Open, InProgress, Blocked, Done int }{open, n["in_progress"], n["blocked"], n["done"]}); got != want {
+		if got, want := dash.Tasks, (struct{ Open, InProgress, Blocked, Done int }{open, n["in_progress"], n["blocked"],
+			n["done"]}); got != want {
 			b.t.Errorf("n%d: tasks on the dashboard %+v, in the list %+v", on+1, got, want)
 		}
 		n = map[string]int{}
@@ -474,7 +497,8 @@ func TestSpec_17_4_5_DashboardIsConsistent(t *testing.T) {
 		default:
 			i := issues[dice.IntN(len(issues))]
 			// Some of these the rules refuse; then nothing may be counted.
-			body := map[string]any{"status": []string{"backlog", "todo", "blocked", "done", "cancelled", "in_review"}[dice.IntN(6)]}
+			body := map[string]any{"status": []string{"backlog", "todo", "blocked", "done", "cancelled",
+				"in_review"}[dice.IntN(6)]}
 			if _, err := b.Ask(on, "PATCH", "/api/issues/"+i, body, nil, b.Seen()...); err != nil {
 				t.Fatal(err)
 			}
@@ -519,8 +543,10 @@ func TestSpec_19_2_AnAgentWithAHeartbeat(t *testing.T) {
 	b := Mesh(t, 1, working(t.TempDir()))
 	of := b.Company("Acme")
 	var row struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "role": "engineer", "adapterType": "process",
-		"adapterConfig": map[string]any{"command": "/bin/echo", "args": []string{"beat"}}, "runtimeConfig": map[string]any{"heartbeat": map[string]any{"enabled": true, "intervalSec": 30}}}, &row)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "role": "engineer",
+		"adapterType":   "process",
+		"adapterConfig": map[string]any{"command": "/bin/echo", "args": []string{"beat"}},
+		"runtimeConfig": map[string]any{"heartbeat": map[string]any{"enabled": true, "intervalSec": 30}}}, &row)
 	want := "timer"
 	if testing.Short() {
 		want = "on_demand"
@@ -550,14 +576,16 @@ func TestSpec_19_4_AgentsWorkWithTheirKeysAlone(t *testing.T) {
 	of := b.Company("Acme")
 	a := b.Agent(of)
 	var issue struct{ ID string } // in the backlog, so that it wakes no run that would be first
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Survey", "status": "backlog", "assigneeAgentId": a.ID}, &issue)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Survey", "status": "backlog",
+		"assigneeAgentId": a.ID}, &issue)
 	call := func(on int, method, path string, body any) {
 		t.Helper()
 		b.Must(on, method, path, body, nil, a.As(b.Seen()...)...)
 	}
 	call(0, "GET", "/api/agents/me", nil)
 	call(1, "GET", "/api/companies/"+string(of)+"/issues?assigneeAgentId="+a.ID, nil)
-	call(2, "POST", "/api/issues/"+issue.ID+"/checkout", map[string]any{"agentId": a.ID, "expectedStatuses": []string{"backlog"}})
+	call(2, "POST", "/api/issues/"+issue.ID+"/checkout", map[string]any{"agentId": a.ID,
+		"expectedStatuses": []string{"backlog"}})
 	call(0, "POST", "/api/issues/"+issue.ID+"/comments", map[string]any{"body": "Half way"})
 	if err := b.spend(1, of, a, 7, "issueId", issue.ID); err != nil {
 		t.Error(err)
@@ -578,19 +606,26 @@ func TestSpec_19_5_BoardDecidesOnHiresAndStrategies(t *testing.T) {
 	for _, verb := range []string{"approve", "reject"} {
 		of := b.Company("Acme " + verb)
 		ceo := b.at(b.staff(of, "Cleo", "ceo", ""))
-		for kind, payload := range map[string]map[string]any{"hire_agent": {"name": "Carl", "role": "engineer", "adapterType": "process"}, "approve_ceo_strategy": {"plan": "Conquer gently"}} {
+		for kind, payload := range map[string]map[string]any{"hire_agent": {"name": "Carl", "role": "engineer",
+			"adapterType": "process"}, "approve_ceo_strategy": {"plan": "Conquer gently"}} {
 			var a struct{ ID string }
-			b.Must(0, "POST", "/api/companies/"+string(of)+"/approvals", map[string]any{"type": kind, "payload": payload}, &a, ceo.As(b.Seen()...)...)
+			b.Must(0, "POST", "/api/companies/"+string(of)+"/approvals", map[string]any{"type": kind, "payload": payload}, &a,
+				ceo.As(b.Seen()...)...)
 			b.Must(1, "POST", "/api/approvals/"+a.ID+"/"+verb, map[string]any{"decisionNote": "Because"}, nil, b.Seen()...)
 			got := b.fields(2, "/api/approvals/"+a.ID)
-			if got["status"] != map[string]string{"approve": "approved", "reject": "rejected"}[verb] || got["decidedAt"] == nil || got["decisionNote"] != "Because" {
+			if got["status"] != map[string]string{"approve": "approved", "reject": "rejected"}[verb] ||
+				got["decidedAt"] == nil || got["decisionNote"] != "Because" {
 				t.Errorf("%s of %s: %v", verb, kind, got)
 			}
 		}
 		var agents []struct{ Name, Status string }
 		b.Must(2, "GET", "/api/companies/"+string(of)+"/agents", nil, &agents, b.Seen()...)
-		hired := slices.ContainsFunc(agents, func(a struct{ Name, Status string }) bool { return a.Name == "Carl" && a.Status == "idle" })
-		an, err := b.Ask(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Go", "status": "todo"}, nil, ceo.As(b.Seen()...)...)
+		hired := slices.ContainsFunc(agents, func(a struct{ Name, Status string }) bool {
+			return a.Name == "Carl" &&
+				a.Status == "idle"
+		})
+		an, err := b.Ask(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Go", "status": "todo"},
+			nil, ceo.As(b.Seen()...)...)
 		if want := verb == "approve"; err != nil || hired != want || (an.Status == 201) != want {
 			t.Errorf("after %s: hired %v, starting work %v %d %s", verb, hired, err, an.Status, an.Body)
 		}
@@ -674,15 +709,18 @@ func TestSpec_19_8_EveryMutationIsInTheActivityLog(t *testing.T) {
 		{"POST", in + "/issues", map[string]any{"title": "Another"}},
 		{"PATCH", "/api/issues/" + w["issues"], map[string]any{"title": "Something else"}},
 		{"POST", "/api/issues/" + w["issues"] + "/comments", map[string]any{"body": "Hm"}},
-		{"PUT", "/api/issues/" + w["issues"] + "/documents/plan", map[string]any{"title": "Plan", "format": "markdown", "body": "One"}},
+		{"PUT", "/api/issues/" + w["issues"] + "/documents/plan", map[string]any{"title": "Plan", "format": "markdown",
+			"body": "One"}},
 		{"POST", in + "/agents", map[string]any{"name": "Bob", "role": "engineer", "adapterType": "process"}},
 		{"PATCH", "/api/agents/" + w["agentId"], map[string]any{"title": "Surveyor"}},
 		{"POST", "/api/agents/" + w["agentId"] + "/pause", map[string]any{}},
 		{"POST", "/api/agents/" + w["agentId"] + "/resume", map[string]any{}},
 		{"POST", "/api/agents/" + w["agentId"] + "/keys", map[string]any{"name": "more"}},
 		{"PATCH", in + "/budgets", map[string]any{"budgetMonthlyCents": 1000}},
-		{"POST", in + "/cost-events", map[string]any{"agentId": w["agentId"], "provider": "x", "model": "y", "costCents": 1, "occurredAt": "2026-11-21T03:00:00.000Z"}},
-		{"POST", in + "/approvals", map[string]any{"type": "request_board_approval", "payload": map[string]any{"title": "May I?"}}},
+		{"POST", in + "/cost-events", map[string]any{"agentId": w["agentId"], "provider": "x", "model": "y", "costCents": 1,
+			"occurredAt": "2026-11-21T03:00:00.000Z"}},
+		{"POST", in + "/approvals", map[string]any{"type": "request_board_approval",
+			"payload": map[string]any{"title": "May I?"}}},
 		{"POST", in + "/secrets", map[string]any{"name": "ONE", "value": "canary-value"}},
 		{"DELETE", "/api/labels/" + w["labelId"], nil},
 		{"DELETE", "/api/issues/" + w["issues"], nil},

@@ -45,7 +45,8 @@ func TestAStopHoldsOnEveryNode(t *testing.T) {
 	}))
 	t.Cleanup(up.Close)
 	of, out := b.Company("Acme"), t.TempDir()
-	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 1_000_000, "output": 1_000_000}, nil)
+	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 1_000_000,
+		"output": 1_000_000}, nil)
 	// It has a child of its own session, and both go on whatever they are told.
 	const script = `trap '' TERM; umask 077; printf %s "$PAPERCLIP_API_KEY" >$OUT/part.$NODE; mv $OUT/part.$NODE $OUT/$NODE.token
 setsid /bin/sh -c 'trap "" TERM; while :; do date +%s.%N >$OUT/$NODE.child; sleep 0.05; done' &
@@ -54,11 +55,14 @@ while :; do curl -s --max-time 5 -o /dev/null -H "Authorization: Bearer $PAPERCL
 	agents := make([]Agent, 3)
 	for on, n := range b.Nodes {
 		name := fmt.Sprintf("n%d", on+1)
-		b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": name, "kind": "llamacpp", "baseUrl": up.URL + "/" + name,
-			"models": []map[string]string{{"name": name, "as": "m"}}}, nil)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": name, "kind": "llamacpp",
+			"baseUrl": up.URL + "/" + name,
+			"models":  []map[string]string{{"name": name, "as": "m"}}}, nil)
 		var row struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": name, "role": "engineer", "adapterType": "process",
-			"adapterConfig": map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 1, "env": map[string]any{"OUT": out, "NODE": name}},
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": name, "role": "engineer",
+			"adapterType": "process",
+			"adapterConfig": map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 1,
+				"env": map[string]any{"OUT": out, "NODE": name}},
 			"runtimeConfig": map[string]any{"placement": map[string]any{"node": string(n.ID())}}}, &row, Strong...)
 		agents[on] = Agent{ID: row.ID, Name: name}
 		if err := b.Invoke(0, &agents[on]); err != nil {
@@ -78,7 +82,8 @@ while :; do curl -s --max-time 5 -o /dev/null -H "Authorization: Bearer $PAPERCL
 			t.Fatalf("%d processes are left %s after the stop", left, time.Since(told))
 		}
 	}
-	t.Logf("the last process was gone %s after the stop, of a lease of %s", time.Since(told).Round(time.Millisecond), lease)
+	t.Logf("the last process was gone %s after the stop, of a lease of %s", time.Since(told).
+		Round(time.Millisecond), lease)
 	gone := time.Now()
 	time.Sleep(time.Until(told.Add(lease)))
 	mu.Lock()
@@ -92,14 +97,16 @@ while :; do curl -s --max-time 5 -o /dev/null -H "Authorization: Bearer $PAPERCL
 	}
 	mu.Unlock()
 	for on, n := range b.Nodes {
-		_, err := n.Purse().Reserve(t.Context(), money.SpendAsk{Company: of, Agent: agents[on].ID, Want: 1, Run: agents[on].Run})
+		_, err := n.Purse().Reserve(t.Context(), money.SpendAsk{Company: of, Agent: agents[on].ID, Want: 1,
+			Run: agents[on].Run})
 		if err == nil || on == 2 && !errors.Is(err, purse.ErrNoAuthority) {
 			t.Errorf("n%d gives money after the stop: %v", on+1, err)
 		}
 	}
 	for on := range 2 {
 		token := readFile(b, filepath.Join(out, fmt.Sprintf("n%d.token", on+1)))
-		if got, err := b.Call(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Late"}, nil, "Authorization", "Bearer "+token); err != nil || got.Status != 401 {
+		if got, err := b.Call(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Late"}, nil,
+			"Authorization", "Bearer "+token); err != nil || got.Status != 401 {
 			t.Errorf("the token of a run that was stopped: %v %d, want 401", err, got.Status)
 		}
 	}

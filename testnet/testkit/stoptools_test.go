@@ -43,17 +43,21 @@ func TestAStopEndsToolsAndServices(t *testing.T) {
 	of, folder := b.Company("Acme"), t.TempDir()
 	module := deployEver(t, b, of)
 	execute := func() (Answer, error) {
-		return b.Call(0, "POST", "/api/companies/"+string(of)+"/tools/ever/execute", map[string]any{"input": map[string]any{}, "fuel": 100_000_000_000, "timeoutMs": 300_000}, nil)
+		return b.Call(0, "POST", "/api/companies/"+string(of)+"/tools/ever/execute", map[string]any{"input": map[string]any{},
+			"fuel": 100_000_000_000, "timeoutMs": 300_000}, nil)
 	}
 	pids := filepath.Join(folder, "pids")
 	var p struct {
 		ID               string
 		PrimaryWorkspace struct{ ID string }
 	}
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
-		"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"services": []any{
-			map[string]any{"name": "Beat", "command": "echo $$ >>" + pids + "; exec sleep 300", "readiness": map[string]any{"type": "none"}}}}}}}, &p)
-	b.Must(0, "POST", "/api/projects/"+p.ID+"/workspaces/"+p.PrimaryWorkspace.ID+"/runtime-services/start", map[string]any{}, nil, b.Seen()...)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site",
+		"workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
+			"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"services": []any{
+				map[string]any{"name": "Beat", "command": "echo $$ >>" + pids + "; exec sleep 300",
+					"readiness": map[string]any{"type": "none"}}}}}}}, &p)
+	b.Must(0, "POST", "/api/projects/"+p.ID+"/workspaces/"+p.PrimaryWorkspace.ID+"/runtime-services/start",
+		map[string]any{}, nil, b.Seen()...)
 	pid := readFile(b, pids)
 
 	path := filepath.Join(folder, "ever.wasm")
@@ -61,9 +65,11 @@ func TestAStopEndsToolsAndServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	var agent, at struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ever", "adapterType": "wasm", "adapterConfig": map[string]any{"module": path, "fuel": int64(1) << 50}}, &agent)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ever", "adapterType": "wasm",
+		"adapterConfig": map[string]any{"module": path, "fuel": int64(1) << 50}}, &agent)
 	b.Must(0, "POST", "/api/agents/"+agent.ID+"/wakeup", map[string]any{"source": "on_demand"}, &at)
-	b.Until("the agent's module is at work", func() bool { return b.fields(0, "/api/heartbeat-runs/"+at.ID)["status"] == "running" })
+	b.Until("the agent's module is at work",
+		func() bool { return b.fields(0, "/api/heartbeat-runs/"+at.ID)["status"] == "running" })
 
 	type ended struct {
 		a    Answer
@@ -99,13 +105,15 @@ func TestAStopEndsToolsAndServices(t *testing.T) {
 			ResultJSON struct{ SandboxError, DeniedBy string }
 		}
 		b.Must(0, "GET", "/api/heartbeat-runs/"+at.ID, nil, &r, Strong...)
-		if r.Status != "running" && (r.Status != "cancelled" || r.ResultJSON.SandboxError != "GovernanceDenied" || r.ResultJSON.DeniedBy != "mesh_stopped") {
+		if r.Status != "running" && (r.Status != "cancelled" || r.ResultJSON.SandboxError != "GovernanceDenied" ||
+			r.ResultJSON.DeniedBy != "mesh_stopped") {
 			t.Fatalf("the agent's run came to %+v", r)
 		}
 		return r.Status == "cancelled"
 	})
 	b.Idle()
-	if a, err := execute(); err != nil || a.Status != 409 || !strings.Contains(string(a.Body), `"code":"GovernanceDenied"`) {
+	if a, err := execute(); err != nil || a.Status != 409 || !strings.Contains(string(a.Body),
+		`"code":"GovernanceDenied"`) {
 		t.Errorf("a tool during the stop: %d %s, %v", a.Status, a.Body, err)
 	}
 	time.Sleep(1500 * time.Millisecond) // it would have come back by now

@@ -82,7 +82,8 @@ type Bed struct {
 // a node's configuration, of which i is the number from 0.
 func Mesh(t testing.TB, n int, tune ...func(i int, c *node.Config)) *Bed {
 	t.Helper()
-	b := &Bed{t: t, dead: map[*node.Node]bool{}, ports: map[string]int{}, client: &http.Client{Timeout: settle, Transport: &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: idle}}}
+	b := &Bed{t: t, dead: map[*node.Node]bool{}, ports: map[string]int{}, client: &http.Client{Timeout: settle,
+		Transport: &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: idle}}}
 	dir := t.TempDir()
 	t.Cleanup(b.close)
 	token := ""
@@ -91,8 +92,9 @@ func Mesh(t testing.TB, n int, tune ...func(i int, c *node.Config)) *Bed {
 		b.holds = append(b.holds, hold)
 		b.Logs = append(b.Logs, log)
 		began := node.Config{
-			Dir: filepath.Join(dir, fmt.Sprintf("n%d", i+1)), Name: fmt.Sprintf("n%d", i+1), MeshName: "testkit", Version: "testkit",
-			Join: token, Size: node.SizeSmall, Slots: slots, Lease: lease, Machine: fmt.Sprintf("testkit-%d", i+1),
+			Dir: filepath.Join(dir, fmt.Sprintf("n%d", i+1)), Name: fmt.Sprintf("n%d", i+1), MeshName: "testkit",
+			Version: "testkit",
+			Join:    token, Size: node.SizeSmall, Slots: slots, Lease: lease, Machine: fmt.Sprintf("testkit-%d", i+1),
 			Logger:        slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			Adapters:      map[string]scheduler.Adapter{"process": hold},
 			TuneConsensus: func(c *consensus.Config) { c.Stabilisation = 200 * time.Millisecond },
@@ -411,7 +413,8 @@ func (b *Bed) Company(name string) ledger.CompanyID {
 func (b *Bed) Issue(on int, of ledger.CompanyID, title string) string {
 	b.t.Helper()
 	var row struct{ ID string }
-	b.Must(on, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": title, "status": "todo", "allowDuplicate": true}, &row)
+	b.Must(on, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": title, "status": "todo",
+		"allowDuplicate": true}, &row)
 	return row.ID
 }
 
@@ -439,7 +442,8 @@ func (b *Bed) Hire(on int, of ledger.CompanyID, name string, adapterConfig map[s
 	}
 	var row, key struct{ ID, Token string }
 	_, err = b.Do(on, "POST", "/api/companies/"+string(of)+"/agents",
-		map[string]any{"name": name, "role": "engineer", "adapterType": "process", "adapterConfig": adapterConfig}, &row, Strong...)
+		map[string]any{"name": name, "role": "engineer", "adapterType": "process", "adapterConfig": adapterConfig},
+		&row, Strong...)
 	if err != nil {
 		return a, err
 	}

@@ -17,9 +17,11 @@ func TestRunsGetTheSecretsOfTheirUser(t *testing.T) {
 	of, out := b.Company("Acme"), t.TempDir()
 	const canary = "userCanary-51c0ffee"
 	var def struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/user-secret-definitions", map[string]any{"key": "github", "name": "GitHub"}, &def)
-	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", `umask 077; echo "it is $TOKEN"; printf %s "$TOKEN" >$OUT/part; mv $OUT/part $OUT/token`},
-		"env": map[string]any{"OUT": out, "TOKEN": map[string]any{"type": "user_secret_ref", "key": "github"}}})
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/user-secret-definitions", map[string]any{"key": "github",
+		"name": "GitHub"}, &def)
+	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh",
+		"args": []string{"-c", `umask 077; echo "it is $TOKEN"; printf %s "$TOKEN" >$OUT/part; mv $OUT/part $OUT/token`},
+		"env":  map[string]any{"OUT": out, "TOKEN": map[string]any{"type": "user_secret_ref", "key": "github"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,8 @@ func TestRunsGetTheSecretsOfTheirUser(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(out, "token")); err == nil {
 		t.Error("the command ran without its secret")
 	}
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/me/user-secrets", map[string]any{"definitionKey": "github", "value": canary}, nil)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/me/user-secrets", map[string]any{"definitionKey": "github",
+		"value": canary}, nil)
 	invoke()
 	if run.Status != "succeeded" {
 		t.Fatalf("with a value: %+v", run)

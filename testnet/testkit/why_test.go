@@ -18,7 +18,8 @@ func TestEveryNodeSaysWhyABudgetStopped(t *testing.T) {
 	bob := b.staff(of, "Bob", "engineer", "")
 	top := b.Issue(1, of, "Close the books")
 	var sub struct{ ID, Identifier string }
-	b.Must(1, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Count the invoices", "parentId": top, "assigneeAgentId": bob.ID, "status": "todo"}, &sub, ada.As(b.Seen()...)...)
+	b.Must(1, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Count the invoices",
+		"parentId": top, "assigneeAgentId": bob.ID, "status": "todo"}, &sub, ada.As(b.Seen()...)...)
 	b.Until("the assignment wakes Bob", func() bool {
 		for _, r := range b.runsOf(2, of, bob.ID) {
 			bob.Run = r.ID
@@ -67,7 +68,8 @@ func TestEveryNodeSaysWhyABudgetStopped(t *testing.T) {
 	}
 	for on := range b.Nodes {
 		after := b.edgesOf(on, "/api/v1/effects/"+sub.Identifier)
-		for _, link := range []string{"incident:" + incident + " inhibits agent:" + bob.ID, "incident:" + incident + " triggered_by approval:" + approval} {
+		for _, link := range []string{"incident:" + incident + " inhibits agent:" + bob.ID, "incident:" + incident +
+			" triggered_by approval:" + approval} {
 			if !slices.Contains(after, link) {
 				t.Errorf("n%d: effects lack %s in\n%s", on+1, link, strings.Join(after, "\n"))
 			}

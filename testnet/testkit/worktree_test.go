@@ -19,7 +19,8 @@ func TestIssuesHaveWorktrees(t *testing.T) {
 	repo := t.TempDir()
 	git := func(args ...string) string {
 		t.Helper()
-		cmd := exec.Command("git", append([]string{"-C", repo, "-c", "user.name=t", "-c", "user.email=t@example.org"}, args...)...)
+		cmd := exec.Command("git", append([]string{"-C", repo, "-c", "user.name=t", "-c", "user.email=t@example.org"},
+			args...)...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("git %v: %v: %s", args, err, out)
@@ -31,11 +32,13 @@ func TestIssuesHaveWorktrees(t *testing.T) {
 
 	b := Mesh(t, 1, working(t.TempDir()))
 	of := b.Company("Acme")
-	policy := map[string]any{"enabled": true, "defaultMode": "isolated_workspace", "workspaceStrategy": map[string]any{"type": "git_worktree"}}
+	policy := map[string]any{"enabled": true, "defaultMode": "isolated_workspace",
+		"workspaceStrategy": map[string]any{"type": "git_worktree"}}
 	project := func(name, cwd string) string {
 		var p struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": name, "executionWorkspacePolicy": policy,
-			"workspace": map[string]any{"name": "main", "cwd": cwd, "isPrimary": true}}, &p)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/projects",
+			map[string]any{"name": name, "executionWorkspacePolicy": policy,
+				"workspace": map[string]any{"name": "main", "cwd": cwd, "isPrimary": true}}, &p)
 		return p.ID
 	}
 	site, nowhere := project("Site", repo), project("Nowhere", filepath.Join(repo, "none"))
@@ -49,7 +52,8 @@ func TestIssuesHaveWorktrees(t *testing.T) {
 	}
 	assign := func(project, title string) (id string) {
 		var row struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": title, "status": "todo", "projectId": project, "assigneeAgentId": a.ID}, &row)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": title, "status": "todo",
+			"projectId": project, "assigneeAgentId": a.ID}, &row)
 		return row.ID
 	}
 	type run struct{ RunID, Status, Error, ErrorCode string }
@@ -73,17 +77,20 @@ func TestIssuesHaveWorktrees(t *testing.T) {
 		}
 		var list []workspace
 		b.Must(0, "GET", "/api/companies/"+string(of)+"/execution-workspaces?issueId="+issue, nil, &list)
-		if len(list) != 1 || list[0].Mode != "isolated_workspace" || list[0].StrategyType != "git_worktree" || list[0].Cwd == "" {
+		if len(list) != 1 || list[0].Mode != "isolated_workspace" || list[0].StrategyType != "git_worktree" ||
+			list[0].Cwd == "" {
 			t.Fatalf("the issue has %+v", list)
 		}
 		w := list[0]
 		told := readFile(b, filepath.Join(w.Cwd, "told"))
-		if want := strings.Join([]string{w.Cwd, w.Cwd, w.BranchName, w.Cwd, "git_worktree"}, "|") + "\n" + w.BranchName; told != want {
+		if want := strings.Join([]string{w.Cwd, w.Cwd, w.BranchName, w.Cwd, "git_worktree"}, "|") + "\n" +
+			w.BranchName; told != want {
 			t.Errorf("the run told %q, want %q", told, want)
 		}
 		trees = append(trees, w)
 	}
-	if trees[0].Cwd == trees[1].Cwd || trees[0].BranchName != "ACM-1-fix-the-door" || trees[1].BranchName != "ACM-2-paint-the-wall" {
+	if trees[0].Cwd == trees[1].Cwd || trees[0].BranchName != "ACM-1-fix-the-door" ||
+		trees[1].BranchName != "ACM-2-paint-the-wall" {
 		t.Errorf("worktrees are %+v", trees)
 	}
 	b.Idle()
@@ -107,12 +114,14 @@ func TestIssuesHaveWorktrees(t *testing.T) {
 		t.Errorf("another issue's worktree: %v", err)
 	}
 	for at, want := range map[string]int{path: 409, "/api/execution-workspaces/" + trees[1].ID: 422} {
-		if got, err := b.Call(0, "POST", at+"/runtime-services/start", map[string]any{}, nil); err != nil || got.Status != want {
+		if got, err := b.Call(0, "POST", at+"/runtime-services/start", map[string]any{}, nil); err != nil ||
+			got.Status != want {
 			t.Errorf("services of a workspace without any, or of a closed one: %d, want %d, %v", got.Status, want, err)
 		}
 	}
 	lost := assign(nowhere, "Do it nowhere")
-	if r := ended(lost); r.Status != "failed" || r.ErrorCode != "workspace_failed" || !strings.Contains(r.Error, "is not on this node") {
+	if r := ended(lost); r.Status != "failed" || r.ErrorCode != "workspace_failed" || !strings.Contains(r.Error,
+		"is not on this node") {
 		t.Errorf("the run without a repository is %+v", r)
 	}
 }

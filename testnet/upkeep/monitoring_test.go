@@ -82,10 +82,12 @@ func working(t *testing.T) (*testkit.Bed, world) {
 	post := func(path string, body, out any) {
 		b.Must(0, "POST", "/api/companies/"+string(of)+path, body, out, b.Seen()...)
 	}
-	post("/budgets/policies", map[string]any{"scopeType": "company", "scopeId": of, "windowKind": "calendar_month_utc", "amount": 1000}, nil)
+	post("/budgets/policies", map[string]any{"scopeType": "company", "scopeId": of, "windowKind": "calendar_month_utc",
+		"amount": 1000}, nil)
 
 	ada := b.Agent(of)
-	b.Must(0, "POST", "/api/companies/"+string(of)+"/cost-events", map[string]any{"agentId": ada.ID, "provider": "p", "model": "m", "inputTokens": 1, "outputTokens": 1,
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/cost-events", map[string]any{"agentId": ada.ID, "provider": "p",
+		"model": "m", "inputTokens": 1, "outputTokens": 1,
 		"costCents": 850, "occurredAt": time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}, nil, ada.As(b.Seen()...)...)
 	var g money.SpendGrant
 	var err error
@@ -102,10 +104,13 @@ func working(t *testing.T) (*testkit.Bed, world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Must(0, "PATCH", "/api/agents/"+cyd.ID, map[string]any{"runtimeConfig": map[string]any{"placement": map[string]any{"labels": []string{"attic"}}}}, nil, b.Seen()...)
+	b.Must(0, "PATCH", "/api/agents/"+cyd.ID,
+		map[string]any{"runtimeConfig": map[string]any{"placement": map[string]any{"labels": []string{"attic"}}}}, nil,
+		b.Seen()...)
 	b.Must(0, "POST", "/api/agents/"+cyd.ID+"/heartbeat/invoke", map[string]any{}, nil, b.Seen()...)
 	var eve struct{ ID string }
-	post("/agents", map[string]any{"name": "Eve", "adapterType": "http", "adapterConfig": map[string]any{"url": "http://127.0.0.1:9/"}}, &eve)
+	post("/agents", map[string]any{"name": "Eve", "adapterType": "http",
+		"adapterConfig": map[string]any{"url": "http://127.0.0.1:9/"}}, &eve)
 	b.Must(0, "POST", "/api/agents/"+eve.ID+"/heartbeat/invoke", map[string]any{}, nil, b.Seen()...)
 	if _, err := b.Nodes[0].BackupNow(t.Context()); err != nil {
 		t.Fatal(err)
@@ -243,12 +248,15 @@ const pageHead = `<!-- Written by make metrics from what a node answers; do not 
 
 # Metrics
 
-Every node answers ` + "`GET /metrics`" + ` for Prometheus. Who may read it: [operations](operations.md#how-it-stands). Three kinds of figures:
+Every node answers ` + "`GET /metrics`" +
+	` for Prometheus. Who may read it: [operations](operations.md#how-it-stands). Three kinds of figures:
 
 - **of the node**: each node has its own value. Sum them, or look at each.
-- **of the mesh**: ` + "`selvage_runs`, `selvage_company_*`, `selvage_members`, `selvage_feature_level`" + ` are read from the replicated state.
+- **of the mesh**: ` + "`selvage_runs`, `selvage_company_*`, `selvage_members`, `selvage_feature_level`" +
+	` are read from the replicated state.
   All nodes that are up to date say the same: take the ` + "`max`" + `.
-- **counted from the chain**: ` + "`selvage_runs_ended_total` and `selvage_nodes_lost_total`" + ` count entries that the node applied since it was
+- **counted from the chain**: ` + "`selvage_runs_ended_total` and `selvage_nodes_lost_total`" +
+	` count entries that the node applied since it was
   started. All nodes count the same entries: take the ` + "`max`" + ` of the rates.
 
 A company is named by its ID, never by its name. Beyond 200 companies, the newest are summed up as ` + "`other`" + `.
@@ -295,7 +303,8 @@ func pageOf(t *testing.T, s scraped) string {
 				}
 			}
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", name, s.kind[name], strings.Join(slices.Sorted(maps.Keys(labels)), ", "), strings.TrimSuffix(s.help[name], "."))
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", name, s.kind[name], strings.Join(slices.Sorted(maps.Keys(labels)),
+			", "), strings.TrimSuffix(s.help[name], "."))
 	}
 	out.WriteString(pageAlerts)
 	text, err := os.ReadFile(rules)
@@ -310,7 +319,9 @@ func pageOf(t *testing.T, s scraped) string {
 		}
 		severity, _, _ := strings.Cut(after("severity: "), "}")
 		summary, _, _ := strings.Cut(after(`summary: "`), `"}`)
-		summary = strings.NewReplacer("{{ $labels.instance }}", "the node", "{{ $labels.company }}", "X", "{{ $value | humanizeDuration }}", "too long", "{{ $value | humanize1024 }}B", "less than 2 GiB", "{{ $value }}", "many").Replace(summary)
+		summary = strings.NewReplacer("{{ $labels.instance }}", "the node", "{{ $labels.company }}", "X",
+			"{{ $value | humanizeDuration }}", "too long", "{{ $value | humanize1024 }}B", "less than 2 GiB", "{{ $value }}",
+			"many").Replace(summary)
 		fmt.Fprintf(&out, "| %s | %s | %s |\n", name, severity, summary)
 	}
 	return out.String()
@@ -419,7 +430,8 @@ func start(t *testing.T, b *testkit.Bed) prometheus {
 	addr := l.Addr().String()
 	l.Close()
 	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, program(t, "prometheus"), "--config.file="+path, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr, "--log.level=warn")
+	cmd := exec.CommandContext(ctx, program(t, "prometheus"), "--config.file="+path,
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr, "--log.level=warn")
 	log := &strings.Builder{}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
@@ -441,7 +453,8 @@ var metric = regexp.MustCompile(`\b(?:selvage_[a-z_]+|up)\b`)
 // watch has a real Prometheus read the rules and the dashboard.
 func watch(t *testing.T, b *testkit.Bed) {
 	promtool := program(t, "promtool")
-	for _, args := range [][]string{{"check", "config", "--syntax-only", sample}, {"check", "rules", rules}, {"test", "rules", rulesTest}} {
+	for _, args := range [][]string{{"check", "config", "--syntax-only", sample}, {"check", "rules", rules},
+		{"test", "rules", rulesTest}} {
 		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}

@@ -32,7 +32,8 @@ func build(t *testing.T, version, level string) string {
 	if level != "" {
 		flags += " -X main.level=" + level
 	}
-	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags", flags, "-o", path, "../../cmd/node").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags", flags, "-o", path, "../../cmd/node").
+		CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return path
@@ -132,7 +133,8 @@ func TestRollingUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Processes, err = testnet.Up(t.Context(), testnet.Options{Dir: r.dir, Bin: r.old, N: 3, HTTPPort: port, MeshPort: port + 3, Args: []string{"--log-level=warn"}, Log: io.Discard})
+	r.Processes, err = testnet.Up(t.Context(), testnet.Options{Dir: r.dir, Bin: r.old, N: 3, HTTPPort: port,
+		MeshPort: port + 3, Args: []string{"--log-level=warn"}, Log: io.Discard})
 	t.Cleanup(func() { r.End(t) })
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +179,8 @@ func (r *rolling) refused(node string) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.Start(ctx, node) }()
 	want := "the mesh uses something this version does not know: upgrade this node: feature level 2, this node has 1"
-	until(t, "the old program says that it is to be upgraded", func() bool { return strings.Contains(r.said(node, from), want) })
+	until(t, "the old program says that it is to be upgraded",
+		func() bool { return strings.Contains(r.said(node, from), want) })
 	stop()
 	if err := <-ended; err == nil {
 		t.Error("the old program is ready in a mesh of the new level")

@@ -51,7 +51,8 @@ func WrongFlag(err error) error {
 	if !ok {
 		return err
 	}
-	want := map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0", "bool": "true or false", "duration": "a time such as 90s or 24h"}[bad.GetFlag().Value.Type()]
+	want := map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0",
+		"bool": "true or false", "duration": "a time such as 90s or 24h"}[bad.GetFlag().Value.Type()]
 	if want == "" {
 		return err
 	}

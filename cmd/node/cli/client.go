@@ -54,13 +54,17 @@ type CLI struct {
 
 // Flags adds the flags that all commands share.
 func (c *CLI) Flags(f *pflag.FlagSet) {
-	f.StringVar(&c.api, "api", "", "URL of any node's API (default $SELVAGE_API_URL, $PAPERCLIP_API_URL, else "+defaultAPI+")")
+	f.StringVar(&c.api, "api", "",
+		"URL of any node's API (default $SELVAGE_API_URL, $PAPERCLIP_API_URL, else "+defaultAPI+")")
 	f.StringVar(&c.ca, "ca", "", "PEM file of certificates that vouch for the node's (default $SELVAGE_CA, else the machine's)")
-	f.StringArrayVar(&c.fingerprints, "fingerprint", nil, "SHA-256 of the node's certificate, which is trusted then (repeat for more; default $SELVAGE_FINGERPRINT)")
+	f.StringArrayVar(&c.fingerprints, "fingerprint", nil,
+		"SHA-256 of the node's certificate, which is trusted then (repeat for more; default $SELVAGE_FINGERPRINT)")
 	c.Output = format(formats[0])
 	f.VarP(&c.Output, "output", "o", oneOf(formats))
-	f.StringVar(&c.read, "read", "", "how fresh answers must be: default (what this node has, its own writes among it), strong (all that the mesh has acknowledged) or stale")
-	f.StringVarP(&c.Company, "company", "c", "", "company ID, prefix or name (default: $SELVAGE_COMPANY, that of company use, else the only one)")
+	f.StringVar(&c.read, "read", "",
+		"how fresh answers must be: default (what this node has, its own writes among it), strong (all that the mesh has acknowledged) or stale")
+	f.StringVarP(&c.Company, "company", "c", "",
+		"company ID, prefix or name (default: $SELVAGE_COMPANY, that of company use, else the only one)")
 }
 
 // Prepare validates the shared flags before a command runs.
@@ -89,7 +93,8 @@ func (c *CLI) Call(ctx context.Context, method, path string, in, out any) error 
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	b, err := c.ask(ctx, c.freshness(method), method, path, in)
-	if no, ok := errors.AsType[*client.Error](err); ok && c.read == "" && method == http.MethodGet && no.CutOff && no.Status == http.StatusServiceUnavailable {
+	if no, ok := errors.AsType[*client.Error](err); ok && c.read == "" && method == http.MethodGet && no.CutOff &&
+		no.Status == http.StatusServiceUnavailable {
 		b, err = c.ask(ctx, "default", method, path, in)
 	}
 	if err != nil {
@@ -229,7 +234,8 @@ func (c *CLI) AgentNames(cmd *cobra.Command, company string) (map[string]string,
 		EntityID string
 		Details  struct{ Name string }
 	}
-	if err == nil && c.Call(cmd.Context(), "GET", "/api/companies/"+company+"/activity?action=agent.deleted&limit=500", nil, &gone) == nil {
+	if err == nil && c.Call(cmd.Context(), "GET", "/api/companies/"+company+"/activity?action=agent.deleted&limit=500",
+		nil, &gone) == nil {
 		for _, r := range gone {
 			names[r.EntityID] = r.Details.Name + " (deleted)"
 		}
@@ -259,7 +265,8 @@ func (c *CLI) Log(cmd *cobra.Command, path string, ended func() (bool, error)) e
 			Content    string `json:"content"`
 			NextOffset *int64 `json:"nextOffset"`
 		}
-		if err := c.Call(cmd.Context(), "GET", fmt.Sprintf("%s?offset=%d&limitBytes=262144", path, offset), nil, &page); err != nil && over {
+		if err := c.Call(cmd.Context(), "GET", fmt.Sprintf("%s?offset=%d&limitBytes=262144", path, offset), nil,
+			&page); err != nil && over {
 			return err
 		}
 		if follow { // an incomplete line is read again as a whole

@@ -149,7 +149,8 @@ func Completes(c *CLI, cmd *cobra.Command) {
 		if few := fewOf(f.Usage); few != nil {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(few, cobra.ShellCompDirectiveNoFileComp))
 		} else if noun, ok := flagNouns[f.Name]; ok && f.Value.Type() != "bool" {
-			_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, _ []string, typed string) ([]string,
+				cobra.ShellCompDirective) {
 				return c.offered(cmd, RowsFor(cmd, noun), nil, typed), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
@@ -166,7 +167,8 @@ func Completes(c *CLI, cmd *cobra.Command) {
 		}
 		word := words[min(len(args), len(words)-1)]
 		if few, ok := Of(Choices, cmd, word); ok {
-			return slices.DeleteFunc(slices.Clone(few), func(one string) bool { return !strings.HasPrefix(one, typed) }), cobra.ShellCompDirectiveNoFileComp
+			return slices.DeleteFunc(slices.Clone(few), func(one string) bool { return !strings.HasPrefix(one, typed) }),
+				cobra.ShellCompDirectiveNoFileComp
 		}
 		switch {
 		case strings.Contains(word, "starter"):
@@ -186,7 +188,8 @@ func Completes(c *CLI, cmd *cobra.Command) {
 
 // IsFile reports whether an argument is a local file or folder.
 func IsFile(word string) bool {
-	return strings.HasPrefix(word, "file") || strings.HasPrefix(word, "@file") || word == "dir" || word == "from" || word == "payload"
+	return strings.HasPrefix(word, "file") || strings.HasPrefix(word, "@file") || word == "dir" || word == "from" ||
+		word == "payload"
 }
 
 // RowsFor returns where the rows of an argument are; the path is empty if there are

@@ -187,7 +187,8 @@ func (c *CLI) Reading(read string) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	asks, err := client.New(client.Config{Nodes: []string{c.URL()}, Token: mine.Key, Run: os.Getenv("PAPERCLIP_RUN_ID"), Read: read, Impatient: true, CutOff: c.cutOff,
+	asks, err := client.New(client.Config{Nodes: []string{c.URL()}, Token: mine.Key, Run: os.Getenv("PAPERCLIP_RUN_ID"),
+		Read: read, Impatient: true, CutOff: c.cutOff,
 		HTTP: &http.Client{Timeout: CallTimeout, Transport: transport}})
 	if err != nil {
 		return nil, Misuse(err)

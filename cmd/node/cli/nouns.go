@@ -49,7 +49,8 @@ var nouns = map[string]nounRows{
 		list: "secret mine list"},
 	"node": {Path: "/api/v1/mesh/members", names: []string{"name"}, about: "status", list: "members",
 		past: "revoked"},
-	"process": {Path: "/api/v1/processes", id: "address", names: []string{"name"}, about: "state", list: "ps", loose: true},
+	"process": {Path: "/api/v1/processes", id: "address", names: []string{"name"}, about: "state", list: "ps",
+		loose: true},
 	"project": {Path: "/api/companies/{company}/projects", names: []string{"name"}, about: "status"},
 	"routine": {Path: "/api/companies/{company}/routines", names: []string{"title"}, about: "status"},
 	"run":     {Path: "/api/companies/{company}/heartbeat-runs?limit=1000", about: "status"},
@@ -124,7 +125,8 @@ func (c *CLI) resolveListed(cmd *cobra.Command, args []string, n int) (string, e
 		return ref, nil
 	}
 	if n > 1 && args[0] == "-" && strings.HasPrefix(strings.Fields(cmd.Use)[1], "[") {
-		return "", Misuse(fmt.Errorf("%q is no whole ID: name the %s that it belongs to before it: %s", ref, words[0], cmd.UseLine()))
+		return "", Misuse(fmt.Errorf("%q is no whole ID: name the %s that it belongs to before it: %s", ref, words[0],
+			cmd.UseLine()))
 	}
 	rows, ok := Of(listed, cmd, words[n-1])
 	if !ok || rows.id != "" { // the API accepts it unchanged
@@ -147,7 +149,8 @@ func (c *CLI) resolveListed(cmd *cobra.Command, args []string, n int) (string, e
 // next argument must then be a complete ID.
 func Whole(use string, args []string) []string {
 	words := strings.Fields(use)[1:]
-	if len(words) > 1 && strings.HasPrefix(words[0], "[") && !strings.HasPrefix(words[1], "[") && len(args) < len(Arguments(use)) {
+	if len(words) > 1 && strings.HasPrefix(words[0], "[") && !strings.HasPrefix(words[1], "[") &&
+		len(args) < len(Arguments(use)) {
 		return append([]string{"-"}, args...)
 	}
 	return args
@@ -193,7 +196,8 @@ func (n nounRows) find(noun, ref string, rows []any) (string, error) {
 	case 1:
 		return named[0], nil
 	}
-	return "", Misuse(fmt.Errorf("more than one %s matches %q: give more of the ID, which is one of %s", noun, ref, strings.Join(named[:min(len(named), maxNamed)], ", ")))
+	return "", Misuse(fmt.Errorf("more than one %s matches %q: give more of the ID, which is one of %s", noun, ref,
+		strings.Join(named[:min(len(named), maxNamed)], ", ")))
 }
 
 // called returns the name of the row with an ID, "" if there is none.

@@ -60,8 +60,10 @@ func TestInstantsAreDistances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		for d, want := range map[time.Duration]string{
-			0: "0s ago", -119 * time.Second: "119s ago", -2 * time.Minute: "2m ago", -119 * time.Minute: "119m ago", -47 * time.Hour: "47h ago",
-			-48 * time.Hour: "2d ago", -365 * 24 * time.Hour: "365d ago", -366 * 24 * time.Hour: "1998-12-31", 90 * time.Second: "in 90s", 3 * time.Hour: "in 3h",
+			0: "0s ago", -119 * time.Second: "119s ago", -2 * time.Minute: "2m ago", -119 * time.Minute: "119m ago",
+			-47 * time.Hour: "47h ago",
+			-48 * time.Hour: "2d ago", -365 * 24 * time.Hour: "365d ago", -366 * 24 * time.Hour: "1998-12-31",
+			90 * time.Second: "in 90s", 3 * time.Hour: "in 3h",
 		} {
 			if got := when(now.Add(d).Format(time.RFC3339Nano), false); got != want {
 				t.Errorf("%s from now is told as %q, want %q", d, got, want)
@@ -160,9 +162,11 @@ func TestConfirm(t *testing.T) {
 // thousandths.
 func TestCells(t *testing.T) {
 	t.Parallel()
-	row := map[string]any{"on": true, "off": false, "name": "Bob", "none": nil, "risk": 125.0, "in": map[string]any{"it": "x"}, "list": []any{"a", "b"}}
+	row := map[string]any{"on": true, "off": false, "name": "Bob", "none": nil, "risk": 125.0,
+		"in": map[string]any{"it": "x"}, "list": []any{"a", "b"}}
 	for cell, want := range map[string]string{
-		"name": "Bob", "none": "-", "none|name": "Bob", "none|'nobody'": "nobody", "name+in.it": "Bob x", "yes?on|'no'": "yes", "yes?off|'no'": "no",
+		"name": "Bob", "none": "-", "none|name": "Bob", "none|'nobody'": "nobody", "name+in.it": "Bob x",
+		"yes?on|'no'": "yes", "yes?off|'no'": "no",
 		"there?name": "there", "there?none": "-", "milli:risk": "0.125", "n:list": "2", "list": "a,b", "in": "…",
 	} {
 		if got := cellOf(row, cell, false); got != want {

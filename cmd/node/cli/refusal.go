@@ -38,7 +38,8 @@ func refusedBy(e *client.Error) error {
 	case "no_quorum":
 		return r
 	case "outcome_unknown": // the command chose the key itself
-		r.text = strings.Replace(r.text, "; repeat it with the same Idempotency-Key, or look", "; look before you do it again", 1)
+		r.text = strings.Replace(r.text, "; repeat it with the same Idempotency-Key, or look",
+			"; look before you do it again", 1)
 		return r
 	}
 	if text := invalid(e.Details); text != "" {
@@ -63,13 +64,26 @@ var NextSteps = map[string]string{
 
 // ShownBy maps what the API did not find to the command that lists what exists.
 var ShownBy = map[string]string{
-	"Agent": "agent list", "Annotation thread": "issue remark list ISSUE DOCUMENT", "Approval": "approval list", "Attachment": "issue attachments ISSUE", "Board API key": "key board list", "Budget incident": "budget incidents",
-	"Comment": "issue comments ISSUE", "Company": "company list", "Document": "issue doc list ISSUE", "Document revision": "issue doc revisions ISSUE KEY", "Environment": "environment list", "Environment lease": "environment leases ENVIRONMENT",
-	"Execution workspace": "workspace list", "Feedback trace": "feedback list", "Folder": "folder list KIND", "Goal": "goal list", "Instructions file": "agent instructions list AGENT", "Interaction": "issue interactions ISSUE", "Invite": "member invites",
-	"Issue": "issue list", "Issue tree hold": "issue hold list ISSUE", "Join request": "member requests", "Key": "agent keys AGENT", "Label": "label list", "Member": "member list", "Memory": "agent memory list AGENT", "Memory record": "memory search WORDS", "Model price": "model price list",
-	"Model provider": "model provider list", "Node": "members", "Project": "project list", "Project workspace": "project workspace list PROJECT", "Reservation": "budget held list", "Revision": "agent revisions AGENT", "Routine": "routine list",
-	"Routine revision": "routine revisions ROUTINE", "Routine trigger": "routine show ROUTINE", "Run": "run list", "Secret": "secret list", "Skill": "skill list", "Skill file": "skill file list SKILL", "Skill version": "skill versions SKILL",
-	"Test input": "skill test inputs SKILL", "Test run": "skill test list SKILL", "Tool": "tool list", "User": "user list", "Work product": "issue product list ISSUE", "Workspace operation": "workspace operations WORKSPACE",
+	"Agent": "agent list", "Annotation thread": "issue remark list ISSUE DOCUMENT", "Approval": "approval list",
+	"Attachment": "issue attachments ISSUE", "Board API key": "key board list", "Budget incident": "budget incidents",
+	"Comment": "issue comments ISSUE", "Company": "company list", "Document": "issue doc list ISSUE",
+	"Document revision": "issue doc revisions ISSUE KEY", "Environment": "environment list",
+	"Environment lease":   "environment leases ENVIRONMENT",
+	"Execution workspace": "workspace list", "Feedback trace": "feedback list", "Folder": "folder list KIND",
+	"Goal": "goal list", "Instructions file": "agent instructions list AGENT", "Interaction": "issue interactions ISSUE",
+	"Invite": "member invites",
+	"Issue":  "issue list", "Issue tree hold": "issue hold list ISSUE", "Join request": "member requests",
+	"Key": "agent keys AGENT", "Label": "label list", "Member": "member list", "Memory": "agent memory list AGENT",
+	"Memory record": "memory search WORDS", "Model price": "model price list",
+	"Model provider": "model provider list", "Node": "members", "Project": "project list",
+	"Project workspace": "project workspace list PROJECT", "Reservation": "budget held list",
+	"Revision": "agent revisions AGENT", "Routine": "routine list",
+	"Routine revision": "routine revisions ROUTINE", "Routine trigger": "routine show ROUTINE", "Run": "run list",
+	"Secret": "secret list", "Skill": "skill list", "Skill file": "skill file list SKILL",
+	"Skill version": "skill versions SKILL",
+	"Test input":    "skill test inputs SKILL", "Test run": "skill test list SKILL", "Tool": "tool list",
+	"User":         "user list",
+	"Work product": "issue product list ISSUE", "Workspace operation": "workspace operations WORKSPACE",
 }
 
 // invalid formats the details of a refused body for people: each member and what is
@@ -87,7 +101,8 @@ func invalid(details json.RawMessage) string {
 		if d.Message == "" {
 			return ""
 		}
-		all = append(all, strings.TrimPrefix(strings.Join(strings.Fields(strings.Trim(fmt.Sprint(d.Path), "[]")), ".")+": "+d.Message, ": "))
+		all = append(all, strings.TrimPrefix(strings.Join(strings.Fields(strings.Trim(fmt.Sprint(d.Path), "[]")),
+			".")+": "+d.Message, ": "))
 	}
 	return strings.Join(all, "; ")
 }

@@ -42,7 +42,8 @@ func (v Verb) command(c *CLI) *cobra.Command {
 		*c.Made = append(*c.Made, v)
 	}
 	least, most := Wanted(v.Use)
-	cmd := &cobra.Command{Use: v.Use, Aliases: v.Also, Short: v.Short, Long: v.Long, Example: v.Example, Args: cobra.RangeArgs(len(least), most)}
+	cmd := &cobra.Command{Use: v.Use, Aliases: v.Also, Short: v.Short, Long: v.Long, Example: v.Example,
+		Args: cobra.RangeArgs(len(least), most)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return v.run(c, cmd, args) }
 	if v.asks() {
 		cmd.Flags().Bool("yes", false, "do it, and do not ask")

@@ -35,13 +35,20 @@ var inScope = cli.Field{Member: "companyId", Kind: "scope", Query: true}
 
 // cronVerbs are the rows of selvage cron.
 var cronVerbs = []cli.Verb{
-	{Use: "list", Short: "List the cron jobs", Also: []string{"ls"}, Path: cronPath, Rows: "jobs", Columns: cronTable, Fields: []cli.Field{ofScope}},
-	{Use: "show JOB", Short: "Show a cron job with its last firings", Path: cronPath + "/{1}", Fields: []cli.Field{ofScope}},
-	{Use: "firings JOB", Short: "List the last firings of a cron job", Path: cronPath + "/{1}", Rows: "firings", Columns: "N=number DUE=due AT=at HEIGHT=height OK=ok RESULT=result", Fields: []cli.Field{ofScope}},
-	{Use: "pause JOB", Short: "Pause a cron job: its times pass, and it does not fire", Method: "POST", Path: cronPath + "/{1}/pause", Says: "{name} is paused", Fields: []cli.Field{inScope}},
-	{Use: "resume JOB", Short: "Let a paused cron job go on with its next time", Method: "POST", Path: cronPath + "/{1}/resume", Says: "{name} fires next at {nextRunAt}", Fields: []cli.Field{inScope}},
-	{Use: "run JOB", Short: "Fire a cron job now; its next time stays", Method: "POST", Path: cronPath + "/{1}/run", Says: "{name} fired, {fired} times by now: see selvage cron firings {name}", Fields: []cli.Field{inScope}},
-	{Use: "remove JOB", Short: "Remove a cron job, and end the process that it started", Also: []string{"rm"}, Method: "DELETE", Path: cronPath + "/{1}", Says: "removed {1}", Fields: []cli.Field{inScope}},
+	{Use: "list", Short: "List the cron jobs", Also: []string{"ls"}, Path: cronPath, Rows: "jobs", Columns: cronTable,
+		Fields: []cli.Field{ofScope}},
+	{Use: "show JOB", Short: "Show a cron job with its last firings", Path: cronPath + "/{1}",
+		Fields: []cli.Field{ofScope}},
+	{Use: "firings JOB", Short: "List the last firings of a cron job", Path: cronPath + "/{1}", Rows: "firings",
+		Columns: "N=number DUE=due AT=at HEIGHT=height OK=ok RESULT=result", Fields: []cli.Field{ofScope}},
+	{Use: "pause JOB", Short: "Pause a cron job: its times pass, and it does not fire", Method: "POST", Path: cronPath +
+		"/{1}/pause", Says: "{name} is paused", Fields: []cli.Field{inScope}},
+	{Use: "resume JOB", Short: "Let a paused cron job go on with its next time", Method: "POST", Path: cronPath +
+		"/{1}/resume", Says: "{name} fires next at {nextRunAt}", Fields: []cli.Field{inScope}},
+	{Use: "run JOB", Short: "Fire a cron job now; its next time stays", Method: "POST", Path: cronPath + "/{1}/run",
+		Says: "{name} fired, {fired} times by now: see selvage cron firings {name}", Fields: []cli.Field{inScope}},
+	{Use: "remove JOB", Short: "Remove a cron job, and end the process that it started", Also: []string{"rm"},
+		Method: "DELETE", Path: cronPath + "/{1}", Says: "removed {1}", Fields: []cli.Field{inScope}},
 }
 
 // addCron adds a job, or changes it.
@@ -49,7 +56,8 @@ func addCron(c *cli.CLI) *cobra.Command {
 	var zone, missed, busy, topic, text, payload, process, node, image string
 	var replicas int64
 	var paused bool
-	cmd := &cobra.Command{Use: "add NAME CRON [flags] [-- COMMAND [ARG...]]", Short: "Add a cron job, or change the one of this name", Args: cobra.MinimumNArgs(2),
+	cmd := &cobra.Command{Use: "add NAME CRON [flags] [-- COMMAND [ARG...]]",
+		Short: "Add a cron job, or change the one of this name", Args: cobra.MinimumNArgs(2),
 		Long: `Add a job that fires at the times of CRON, which has five fields: minute, hour, day of
 the month, month, day of the week. At each time it publishes to a topic (--topic), or
 starts a process: a command of a node, a container (--image), or what a JSON
@@ -77,7 +85,8 @@ skipped, or the process is replaced with --busy replace.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, command := args[0], args[2:]
 		body := map[string]any{"cron": args[1]}
-		for key, v := range map[string]string{"timezone": zone, "missed": missed, "busy": busy, "topic": topic, "text": text} {
+		for key, v := range map[string]string{"timezone": zone, "missed": missed, "busy": busy, "topic": topic,
+			"text": text} {
 			if v != "" {
 				body[key] = v
 			}
@@ -113,7 +122,8 @@ skipped, or the process is replaced with --busy replace.`,
 			Name string `json:"name"`
 			Next string `json:"nextRunAt"`
 		}
-		return c.Send(cmd, "PUT", cronPath+"/"+url.PathEscape(name), body, &j, func(w io.Writer) { fmt.Fprintf(w, "%s fires next at %s\n", j.Name, j.Next) })
+		return c.Send(cmd, "PUT", cronPath+"/"+url.PathEscape(name), body, &j,
+			func(w io.Writer) { fmt.Fprintf(w, "%s fires next at %s\n", j.Name, j.Next) })
 	}
 	return cmd
 }

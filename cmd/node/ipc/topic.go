@@ -21,7 +21,8 @@ import (
 func Commands(c *cli.CLI) []*cobra.Command {
 	topic := cli.Noun(c, "topic", "Publish messages that many may read, and read them again", topicVerbs...)
 	topic.AddCommand(readTopic(c))
-	return []*cobra.Command{topic, cli.Noun(c, "ipc", "Messages between processes: send, request, receive, dead letters", messageVerbs...)}
+	return []*cobra.Command{topic, cli.Noun(c, "ipc", "Messages between processes: send, request, receive, dead letters",
+		messageVerbs...)}
 }
 
 var withLimit = cli.Field{Name: "limit", Member: "limit", Kind: "int", About: "at most so many"}
@@ -40,26 +41,38 @@ const (
 
 // topicVerbs are the rows of selvage topic.
 var topicVerbs = []cli.Verb{
-	{Use: "publish TOPIC [TEXT]", Short: "Publish a message to a topic: every node keeps it", Method: "POST", Path: "/api/v1/topics/{1}", Says: publishedSays,
+	{Use: "publish TOPIC [TEXT]", Short: "Publish a message to a topic: every node keeps it", Method: "POST",
+		Path: "/api/v1/topics/{1}", Says: publishedSays,
 		Long: "Publish a message to a topic: every node keeps it, and it can be read again from any height.\n\n" +
 			"A topic has levels, divided by dots or slashes: build.done, orders/eu/created. It begins with its first message. It belongs to\n" +
 			"the mesh, or with --company to a company.",
 		Example: "  selvage topic publish build.done green\n  selvage topic publish orders.eu.created --json '{\"id\":7}'",
-		Fields:  []cli.Field{{Place: 2, Member: "text"}, {Name: "json", Member: "payload", Kind: "json", About: "instead of TEXT, or a file with it"}, ofScope}},
-	{Use: "ls", Short: "List the topics", Also: []string{"list"}, Path: "/api/v1/topics", Rows: "topics", Columns: topicTable, Fields: []cli.Field{ofScope}},
-	{Use: "keep TOPIC", Short: "Say how much of a topic is kept", Method: "PUT", Path: "/api/v1/topics/{1}", Says: "{topic} keeps {keep.messages} messages, {keep.bytes} bytes, {keep.seconds} seconds",
-		Fields: []cli.Field{{Name: "messages", Member: "messages", Kind: "int", About: "at most so many; 10000 unless set"}, {Name: "bytes", Member: "bytes", Kind: "int", About: "at most so much; 16777216 unless set"},
+		Fields: []cli.Field{{Place: 2, Member: "text"}, {Name: "json", Member: "payload", Kind: "json",
+			About: "instead of TEXT, or a file with it"}, ofScope}},
+	{Use: "ls", Short: "List the topics", Also: []string{"list"}, Path: "/api/v1/topics", Rows: "topics",
+		Columns: topicTable, Fields: []cli.Field{ofScope}},
+	{Use: "keep TOPIC", Short: "Say how much of a topic is kept", Method: "PUT", Path: "/api/v1/topics/{1}",
+		Says: "{topic} keeps {keep.messages} messages, {keep.bytes} bytes, {keep.seconds} seconds",
+		Fields: []cli.Field{{Name: "messages", Member: "messages", Kind: "int", About: "at most so many; 10000 unless set"},
+			{Name: "bytes", Member: "bytes", Kind: "int", About: "at most so much; 16777216 unless set"},
 			{Name: "seconds", Member: "seconds", Kind: "int", About: "for so long; 604800 unless set"}, ofScope}},
-	{Use: "delete TOPIC", Short: "Delete a topic with its messages", Method: "DELETE", Path: "/api/v1/topics/{1}", Says: "deleted", Fields: []cli.Field{inScope}},
-	{Use: "subscribe NAME PATTERN", Short: "Subscribe to topics: the mesh remembers how far NAME has read", Method: "PUT", Path: "/api/v1/subscriptions/{1}", Says: "{subscription} {pattern} has read up to #{position}",
+	{Use: "delete TOPIC", Short: "Delete a topic with its messages", Method: "DELETE", Path: "/api/v1/topics/{1}",
+		Says: "deleted", Fields: []cli.Field{inScope}},
+	{Use: "subscribe NAME PATTERN", Short: "Subscribe to topics: the mesh remembers how far NAME has read", Method: "PUT",
+		Path: "/api/v1/subscriptions/{1}", Says: "{subscription} {pattern} has read up to #{position}",
 		Example: "  selvage topic subscribe ci 'build.*'\n  selvage topic subscribe audit '**' --from 1",
-		Fields:  []cli.Field{{Place: 2, Member: "pattern"}, {Name: "from", Member: "from", Kind: "int", About: "height of the first message; what is published next unless given"}, ofScope}},
-	{Use: "subscriptions", Short: "List the subscriptions, and how far each has read", Path: "/api/v1/subscriptions", Rows: "subscriptions", Columns: subscriptionTable, Fields: []cli.Field{ofScope}},
-	{Use: "next NAME", Short: "Read the next messages of a subscription", Path: "/api/v1/subscriptions/{1}/messages", Rows: "messages", Columns: "HEIGHT=height TOPIC=topic FROM=from TEXT=text",
+		Fields: []cli.Field{{Place: 2, Member: "pattern"}, {Name: "from", Member: "from", Kind: "int",
+			About: "height of the first message; what is published next unless given"}, ofScope}},
+	{Use: "subscriptions", Short: "List the subscriptions, and how far each has read", Path: "/api/v1/subscriptions",
+		Rows: "subscriptions", Columns: subscriptionTable, Fields: []cli.Field{ofScope}},
+	{Use: "next NAME", Short: "Read the next messages of a subscription", Path: "/api/v1/subscriptions/{1}/messages",
+		Rows: "messages", Columns: "HEIGHT=height TOPIC=topic FROM=from TEXT=text",
 		Next: "when they are handled: selvage topic ack NAME HEIGHT", Fields: []cli.Field{withLimit, ofScope}},
-	{Use: "ack NAME HEIGHT", Short: "Acknowledge the messages of a subscription up to a height", Method: "POST", Path: "/api/v1/subscriptions/{1}/ack", Says: "{subscription} has read up to #{position}",
+	{Use: "ack NAME HEIGHT", Short: "Acknowledge the messages of a subscription up to a height", Method: "POST",
+		Path: "/api/v1/subscriptions/{1}/ack", Says: "{subscription} has read up to #{position}",
 		Fields: []cli.Field{{Place: 2, Member: "height", Kind: "int"}, ofScope}},
-	{Use: "unsubscribe NAME", Short: "End a subscription", Method: "DELETE", Path: "/api/v1/subscriptions/{1}", Says: "unsubscribed", Fields: []cli.Field{inScope}},
+	{Use: "unsubscribe NAME", Short: "End a subscription", Method: "DELETE", Path: "/api/v1/subscriptions/{1}",
+		Says: "unsubscribed", Fields: []cli.Field{inScope}},
 }
 
 // A topicMessage is what the API answers of a message.
@@ -72,7 +85,8 @@ type topicMessage struct {
 }
 
 func (m topicMessage) line(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%d  %s  %s  %s  %s\n", m.Height, m.At, m.Topic, m.From, strings.ReplaceAll(cli.Visible(m.Text), "\n", "\\n"))
+	_, err := fmt.Fprintf(w, "%d  %s  %s  %s  %s\n", m.Height, m.At, m.Topic, m.From,
+		strings.ReplaceAll(cli.Visible(m.Text), "\n", "\\n"))
 	return err
 }
 
@@ -82,7 +96,8 @@ func readTopic(c *cli.CLI) *cobra.Command {
 	var most int
 	var follow bool
 	var wait time.Duration
-	cmd := &cobra.Command{Use: "read PATTERN", Short: "Read the messages of topics, from a height", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "read PATTERN", Short: "Read the messages of topics, from a height",
+		Args: cobra.ExactArgs(1),
 		Long: `Read the messages of the topics that PATTERN selects, in the order of their heights: one
 line for each, and with -o json the page. In a pattern * is any one level, and ** at the
 end all levels. With --follow it goes on with what is published, on any node, and prints
@@ -123,7 +138,8 @@ one object on each line with -o json.`,
 	return cmd
 }
 
-func followTopic(c *cli.CLI, cmd *cobra.Command, pattern string, q url.Values, from uint64, most int, wait time.Duration) error {
+func followTopic(c *cli.CLI, cmd *cobra.Command, pattern string, q url.Values, from uint64, most int,
+	wait time.Duration) error {
 	cl, err := c.Client()
 	if err != nil {
 		return err

@@ -34,7 +34,8 @@ func Command(c *cli.CLI) *cobra.Command {
 	s := Server{}
 	var small bool
 	cmd := &cobra.Command{
-		Use: "local", Short: "Give the mesh a model of its own machines: one that is there, or a small one", Args: cobra.NoArgs,
+		Use: "local", Short: "Give the mesh a model of its own machines: one that is there, or a small one",
+		Args: cobra.NoArgs,
 		Long: `Look on every node for a server of models (Ollama, llama.cpp, vLLM, LM Studio) where
 such servers usually listen, and make it an upstream of the model gateway for all
 companies. Where there is none, or with --small, install llama.cpp and Gemma 3 270M
@@ -55,12 +56,14 @@ end of that process. It does not come back by itself when the machine starts: ru
 	flags.StringVar(&s.Dir, "dir", usualDir(), "where the small model is installed")
 	flags.IntVar(&s.Port, "port", Port, "port of 127.0.0.1 on which the small model is served")
 	cmd.AddCommand(
-		&cobra.Command{Use: "run", Short: "Serve the small model in the foreground, until it is interrupted", Args: cobra.NoArgs,
+		&cobra.Command{Use: "run", Short: "Serve the small model in the foreground, until it is interrupted",
+			Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				if err := s.Install(cmd.Context(), cmd.ErrOrStderr()); err != nil {
 					return err
 				}
-				return s.Run(cmd.Context(), cmd.ErrOrStderr(), func() { fmt.Fprintln(cmd.ErrOrStderr(), Name+" is served at "+s.URL()) })
+				return s.Run(cmd.Context(), cmd.ErrOrStderr(),
+					func() { fmt.Fprintln(cmd.ErrOrStderr(), Name+" is served at "+s.URL()) })
 			}},
 		&cobra.Command{Use: "stop", Short: "End the small model that runs on this machine", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,7 +71,8 @@ end of that process. It does not come back by itself when the machine starts: ru
 				if err != nil {
 					return err
 				}
-				return c.Print(cmd, map[string]any{"stopped": pid}, func(w io.Writer) { fmt.Fprintf(w, "process %d, which served %s, has ended\n", pid, Name) })
+				return c.Print(cmd, map[string]any{"stopped": pid},
+					func(w io.Writer) { fmt.Fprintf(w, "process %d, which served %s, has ended\n", pid, Name) })
 			}})
 	return cmd
 }
@@ -134,20 +138,23 @@ func give(c *cli.CLI, cmd *cobra.Command, s Server, small bool) error {
 		pid = 0
 	}
 	model := "local/" + best.Offer.Answers()
-	return c.Print(cmd, given{name, best.Offer.Provider, best.Offer.BaseURL, best.Offer.Models, best.Nodes, pid}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s is an upstream of all companies: %s at %s, served by %s\n", name, strings.Join(best.Offer.Models, ", "), best.Offer.BaseURL, strings.Join(best.Nodes, ", "))
-		if pid != 0 {
-			fmt.Fprintf(w, "process %d runs it; selvage model local stop ends it\n", pid)
-		}
-		fmt.Fprintf(w, "an agent that uses it:\n  selvage agent create Ida --adapter wasm --config '%s'\n", ConfigFor(model))
-	})
+	return c.Print(cmd, given{name, best.Offer.Provider, best.Offer.BaseURL, best.Offer.Models, best.Nodes, pid},
+		func(w io.Writer) {
+			fmt.Fprintf(w, "%s is an upstream of all companies: %s at %s, served by %s\n", name, strings.Join(best.Offer.Models,
+				", "), best.Offer.BaseURL, strings.Join(best.Nodes, ", "))
+			if pid != 0 {
+				fmt.Fprintf(w, "process %d runs it; selvage model local stop ends it\n", pid)
+			}
+			fmt.Fprintf(w, "an agent that uses it:\n  selvage agent create Ida --adapter wasm --config '%s'\n", ConfigFor(model))
+		})
 }
 
 // ConfigFor returns the adapterConfig of the default agent for a model of this machine.
 // A small model works better without tools.
 func ConfigFor(model string) string {
 	if Small(model) {
-		return `{"env": {"AGENT_MODEL": "` + model + `", "AGENT_TOOLS": "none", "AGENT_ANSWER_STATUS": "done", "AGENT_MAX_TOKENS": "300"}}`
+		return `{"env": {"AGENT_MODEL": "` + model +
+			`", "AGENT_TOOLS": "none", "AGENT_ANSWER_STATUS": "done", "AGENT_MAX_TOKENS": "300"}}`
 	}
 	return `{"env": {"AGENT_MODEL": "` + model + `", "AGENT_ANSWER_STATUS": "done"}}`
 }

@@ -14,8 +14,10 @@ import (
 
 func TestSmallModelsAreToldByTheirNames(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]bool{"local/gemma3-270m": true, "qwen3:0.6b": true, "llama3.2:3b": true, "Qwen2.5-1.5B-Instruct": true, "tiny-.5b": true,
-		"qwen3:8b": false, "llama3.1:70b": false, "gpt-oss-20b": false, "claude-haiku-4-5": false, "mixtral-8x7b": false, "gemma3-13b": false} {
+	for name, want := range map[string]bool{"local/gemma3-270m": true, "qwen3:0.6b": true, "llama3.2:3b": true,
+		"Qwen2.5-1.5B-Instruct": true, "tiny-.5b": true,
+		"qwen3:8b": false, "llama3.1:70b": false, "gpt-oss-20b": false, "claude-haiku-4-5": false, "mixtral-8x7b": false,
+		"gemma3-13b": false} {
 		if got := Small(name); got != want {
 			t.Errorf("%s: small is %v", name, got)
 		}
@@ -28,8 +30,10 @@ func TestServersAreFoundOnce(t *testing.T) {
 	at := func(port string) adapter.Offer {
 		return adapter.Offer{Kind: "server", Name: "Ollama", BaseURL: "http://127.0.0.1:" + port + "/v1"}
 	}
-	got := Servers([]NodeOffers{{Name: "a", Offers: []adapter.Offer{at("1"), {Kind: "key"}}}, {Name: "b", Offers: []adapter.Offer{at("1"), at("2")}}})
-	if len(got) != 2 || !slices.Equal(got[0].Nodes, []string{"a", "b"}) || len(got[0].Missing) != 0 || !slices.Equal(got[1].Missing, []string{"a"}) || Label(got[1]) != "serves-ollama=yes" {
+	got := Servers([]NodeOffers{{Name: "a", Offers: []adapter.Offer{at("1"), {Kind: "key"}}},
+		{Name: "b", Offers: []adapter.Offer{at("1"), at("2")}}})
+	if len(got) != 2 || !slices.Equal(got[0].Nodes, []string{"a", "b"}) || len(got[0].Missing) != 0 ||
+		!slices.Equal(got[1].Missing, []string{"a"}) || Label(got[1]) != "serves-ollama=yes" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -43,7 +47,8 @@ func TestTheServerIsKeptAndEnded(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(s.Dir, "v", "bin"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(s.Dir, "v", "bin", "python"), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(s.Dir, "v", "bin", "python"), []byte("#!/bin/sh\n"+script+"\n"),
+			0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

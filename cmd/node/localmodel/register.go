@@ -43,7 +43,10 @@ func Offers(ctx context.Context, c *cli.CLI, look Look) (rows []NodeOffers, err 
 			return nil, err
 		}
 		slow := slices.ContainsFunc(rows, func(r NodeOffers) bool {
-			return slices.ContainsFunc(r.Offers, func(o adapter.Offer) bool { return strings.Contains(o.Problem, adapter.TooSlow) })
+			return slices.ContainsFunc(r.Offers, func(o adapter.Offer) bool {
+				return strings.Contains(o.Problem,
+					adapter.TooSlow)
+			})
 		})
 		if !slow {
 			break
@@ -124,7 +127,8 @@ func Register(ctx context.Context, c *cli.CLI, s Served) (name string, err error
 			name += "-2"
 		}
 	}
-	body := map[string]any{"name": name, "kind": s.Offer.Provider, "baseUrl": s.Offer.BaseURL, "labels": labels, "free": true}
+	body := map[string]any{"name": name, "kind": s.Offer.Provider, "baseUrl": s.Offer.BaseURL, "labels": labels,
+		"free": true}
 	if s.Offer.Provider == "openai_compatible" {
 		models := []map[string]string{}
 		for _, m := range s.Offer.Models {

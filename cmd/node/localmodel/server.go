@@ -109,7 +109,8 @@ func (s Server) Run(ctx context.Context, log io.Writer, ready func()) error {
 // serve starts the server and waits for its end. When ctx ends it closes the server's
 // input, and after endWait it kills the server by its process ID.
 func (s Server) serve(ctx context.Context, log io.Writer, ready func()) error {
-	cmd := exec.Command(filepath.Join(s.Dir, "v", "bin", "python"), "-c", serveScript, filepath.Join(s.Dir, "model.gguf"), strconv.Itoa(s.Port), Name)
+	cmd := exec.Command(filepath.Join(s.Dir, "v", "bin", "python"), "-c", serveScript, filepath.Join(s.Dir, "model.gguf"),
+		strconv.Itoa(s.Port), Name)
 	cmd.Stderr = log
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -175,7 +175,8 @@ func (o *onboarding) pick() (way, error) {
 		answer := o.use
 		if answer == "" {
 			var err error
-			if answer, err = o.ask("What do its agents work with? ("+strings.Join(names, ", ")+")", o.left[max(suggested, 0)].name); err != nil {
+			if answer, err = o.ask("What do its agents work with? ("+strings.Join(names, ", ")+")",
+				o.left[max(suggested, 0)].name); err != nil {
 				return way{}, err
 			}
 		}
@@ -209,14 +210,19 @@ func (o *onboarding) firstTask(ceo agent) (done issue, err error) {
 		return done, err
 	}
 	var all []issue
-	if err := o.call(http.MethodGet, "/api/companies/"+o.made.ID+"/issues?assigneeAgentId="+ceo.ID, nil, &all); err != nil {
+	if err := o.call(http.MethodGet, "/api/companies/"+o.made.ID+"/issues?assigneeAgentId="+ceo.ID, nil,
+		&all); err != nil {
 		return done, err
 	}
-	if n := slices.IndexFunc(all, func(i issue) bool { return strings.EqualFold(i.Title, title) && i.Status != "cancelled" }); n >= 0 {
+	if n := slices.IndexFunc(all, func(i issue) bool {
+		return strings.EqualFold(i.Title, title) &&
+			i.Status != "cancelled"
+	}); n >= 0 {
 		o.say("4. its first task is there already: %s is %s", all[n].Identifier, all[n].Status)
 		return all[n], nil
 	}
-	body := map[string]any{"title": title, "status": "todo", "assigneeAgentId": ceo.ID, "description": "Our goal: " + o.goal}
+	body := map[string]any{"title": title, "status": "todo", "assigneeAgentId": ceo.ID,
+		"description": "Our goal: " + o.goal}
 	if err := o.call(http.MethodPost, "/api/companies/"+o.made.ID+"/issues", body, &done); err != nil {
 		return done, err
 	}

@@ -17,7 +17,8 @@ func Missing(c *cli.CLI, cmd *cobra.Command, company, kind string) (missing, how
 		Status string
 		Checks []adapter.Finding
 	}
-	if err := c.Call(cmd.Context(), http.MethodPost, "/api/companies/"+company+"/adapters/"+kind+"/test-environment", map[string]any{}, &report); err != nil {
+	if err := c.Call(cmd.Context(), http.MethodPost, "/api/companies/"+company+"/adapters/"+kind+"/test-environment",
+		map[string]any{}, &report); err != nil {
 		return "", "", err
 	}
 	if report.Status != "fail" {

@@ -101,11 +101,14 @@ kept, so the command can be given again.`,
 	f := cmd.Flags()
 	f.BoolVarP(&o.yes, "yes", "y", false, "ask nothing")
 	f.StringVar(&o.company, "company-name", "First Company", "what it is called")
-	f.StringVar(&o.starter, "starter", "", "begin with one of the companies that come with the program: "+strings.Join(portable.Starters(), ", "))
+	f.StringVar(&o.starter, "starter", "",
+		"begin with one of the companies that come with the program: "+strings.Join(portable.Starters(), ", "))
 	f.StringVar(&o.goal, "goal", "Find out what we are for, and do it", "what everything that it does is to serve")
 	f.StringVar(&o.ceo, "ceo", "Ada", "name of its first agent")
-	f.StringVar(&o.command, "command", "", "program that the CEO runs when it wakes; without one it works with what is there")
-	f.StringVar(&o.use, "use", "", "what agents work with, and nothing else: an adapter, a server, an upstream, a variable with a key, or demo")
+	f.StringVar(&o.command, "command", "",
+		"program that the CEO runs when it wakes; without one it works with what is there")
+	f.StringVar(&o.use, "use", "",
+		"what agents work with, and nothing else: an adapter, a server, an upstream, a variable with a key, or demo")
 	f.StringVar(&o.task, "task", "", "the CEO's first task; none gives it none (default "+strconv.Quote(firstTask)+")")
 	f.StringArrayVar(&o.arguments, "arg", nil, "argument of that program (repeat)")
 	f.Int64Var(&o.budget, "budget", 0, "the company's monthly budget in cents; 0 sets none")
@@ -167,7 +170,8 @@ func (o *onboarding) run() error {
 		steps = append(steps, step{selvage + " issue show " + task.Identifier, "see what came of the first task"})
 	}
 	steps = append(steps,
-		step{fmt.Sprintf("%s issue create 'Name three risks' --assignee %s%s", selvage, quoted(ceo.Name), flag), "give the CEO something else to do"},
+		step{fmt.Sprintf("%s issue create 'Name three risks' --assignee %s%s", selvage, quoted(ceo.Name), flag),
+			"give the CEO something else to do"},
 		step{selvage + " approval list" + flag, "see what waits for your decision"},
 		step{selvage + " model local", "give the mesh a model of its own machines"},
 		step{selvage + " company import --help", "or begin with a company that others have made"})
@@ -175,12 +179,13 @@ func (o *onboarding) run() error {
 	for _, s := range steps {
 		next = append(next, s.do)
 	}
-	return o.c.Print(o.cmd, onboarded{company.ID, company.IssuePrefix, goal, ceo.ID, task.ID, task.Status, next}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s is ready, %s leads it. What you can do next:\n\n", company.Name, ceo.Name)
-		for _, s := range steps {
-			fmt.Fprintf(w, "  %s\n      %s\n", s.do, s.why)
-		}
-	})
+	return o.c.Print(o.cmd, onboarded{company.ID, company.IssuePrefix, goal, ceo.ID, task.ID, task.Status, next},
+		func(w io.Writer) {
+			fmt.Fprintf(w, "%s is ready, %s leads it. What you can do next:\n\n", company.Name, ceo.Name)
+			for _, s := range steps {
+				fmt.Fprintf(w, "  %s\n      %s\n", s.do, s.why)
+			}
+		})
 }
 
 // ask returns an answer, what is suggested when it is empty or nothing is asked.
@@ -236,7 +241,8 @@ func (o *onboarding) makeCompany() (row companyRow, err error) {
 	if o.starter != noStarter {
 		return o.importStarter(name)
 	}
-	if err := o.call("POST", "/api/companies", map[string]any{"name": name, "budgetMonthlyCents": o.budget}, &row); err != nil {
+	if err := o.call("POST", "/api/companies", map[string]any{"name": name, "budgetMonthlyCents": o.budget},
+		&row); err != nil {
 		return row, err
 	}
 	o.say("1. made company %s; its issues are called %s-1 and so on", row.Name, row.IssuePrefix)
@@ -284,19 +290,22 @@ func (o *onboarding) importStarter(name string) (row companyRow, err error) {
 		Company struct{ ID string }
 		Agents  []struct{ Slug string }
 	}
-	if err := o.call("POST", "/api/companies/import", map[string]any{"source": source, "agents": "all", "collisionStrategy": "rename",
-		"target": map[string]any{"mode": "new_company", "newCompanyName": name}}, &done); err != nil {
+	if err := o.call("POST", "/api/companies/import", map[string]any{"source": source, "agents": "all",
+		"collisionStrategy": "rename",
+		"target":            map[string]any{"mode": "new_company", "newCompanyName": name}}, &done); err != nil {
 		return row, err
 	}
 	if o.budget > 0 {
-		if err := o.call("PATCH", "/api/companies/"+done.Company.ID+"/budgets", map[string]any{"budgetMonthlyCents": o.budget}, nil); err != nil {
+		if err := o.call("PATCH", "/api/companies/"+done.Company.ID+"/budgets",
+			map[string]any{"budgetMonthlyCents": o.budget}, nil); err != nil {
 			return row, err
 		}
 	}
 	if err := o.call("GET", "/api/companies/"+done.Company.ID, nil, &row); err != nil {
 		return row, err
 	}
-	o.say("1. made company %s from %s, with %d agents; its issues are called %s-1 and so on", row.Name, o.starter, len(done.Agents), row.IssuePrefix)
+	o.say("1. made company %s from %s, with %d agents; its issues are called %s-1 and so on", row.Name, o.starter,
+		len(done.Agents), row.IssuePrefix)
 	return row, nil
 }
 
@@ -340,7 +349,8 @@ func (o *onboarding) makeGoal(company string) (id string, err error) {
 		}
 	}
 	var g goalRow
-	if err := o.call("POST", path, map[string]any{"title": title, "level": "company", "status": "active"}, &g); err != nil {
+	if err := o.call("POST", path, map[string]any{"title": title, "level": "company", "status": "active"},
+		&g); err != nil {
 		return "", err
 	}
 	o.say("2. set its goal: %s", g.Title)

@@ -51,9 +51,11 @@ func (o *onboarding) ways() (out []way, err error) {
 		}
 	}
 	out = append(out, o.keys(rows)...)
-	return append(out, way{name: demo, what: "a demo that needs no model: it reports what it sees", known: true, set: func() (work, error) {
-		return work{adapter: "wasm", config: map[string]any{"env": map[string]any{"AGENT_DEMO": "1"}}, on: "the demo, which needs no model"}, nil
-	}}), nil
+	return append(out, way{name: demo, what: "a demo that needs no model: it reports what it sees", known: true,
+		set: func() (work, error) {
+			return work{adapter: "wasm", config: map[string]any{"env": map[string]any{"AGENT_DEMO": "1"}},
+				on: "the demo, which needs no model"}, nil
+		}}), nil
 }
 
 const demo = "demo"
@@ -68,7 +70,8 @@ func (o *onboarding) programs(rows []localmodel.NodeOffers) (out []way) {
 			}
 		}
 		if len(nodes) > 0 {
-			out = append(out, way{name: k.Type, known: true, what: k.Name + " on " + strings.Join(nodes, ", "), set: func() (work, error) { return o.program(k) }})
+			out = append(out, way{name: k.Type, known: true, what: k.Name + " on " + strings.Join(nodes, ", "),
+				set: func() (work, error) { return o.program(k) }})
 		}
 	}
 	return out
@@ -83,7 +86,8 @@ func (o *onboarding) program(k adapter.Kind) (work, error) {
 		Status string
 		Checks []adapter.Finding
 	}
-	if err := o.call(http.MethodPost, "/api/companies/"+o.made.ID+"/adapters/"+k.Type+"/test-environment", map[string]any{}, &report); err != nil {
+	if err := o.call(http.MethodPost, "/api/companies/"+o.made.ID+"/adapters/"+k.Type+"/test-environment",
+		map[string]any{}, &report); err != nil {
 		return work{}, err
 	}
 	w := work{adapter: k.Type, config: map[string]any{}, on: k.Name}
@@ -144,7 +148,8 @@ func (o *onboarding) upstreams() (out []way, err error) {
 // preferred are models that the program knows the price of, the cheapest that is good
 // for work of a kind of upstream first.
 var preferred = map[string][]string{
-	"anthropic": {"claude-haiku-4-5", "claude-sonnet-4-5"}, "openai": {"gpt-5-mini", "gpt-5"}, "gemini": {"gemini-2.5-flash", "gemini-2.5-pro"},
+	"anthropic": {"claude-haiku-4-5", "claude-sonnet-4-5"}, "openai": {"gpt-5-mini", "gpt-5"},
+	"gemini": {"gemini-2.5-flash", "gemini-2.5-pro"},
 }
 
 // upstream asks an upstream once for what it has, and takes a model of it.
@@ -188,28 +193,29 @@ func (o *onboarding) server(s localmodel.Served) way {
 	if len(models) > 0 {
 		what += ", with " + strings.Join(models, ", ")
 	}
-	return way{name: strings.ReplaceAll(strings.ToLower(s.Offer.Name), " ", "-"), what: what, known: true, set: func() (work, error) {
-		rows, err := localmodel.Offers(o.cmd.Context(), o.c, localmodel.Look{Try: true, Port: localmodel.Port})
-		if err != nil {
-			return work{}, err
-		}
-		for _, now := range localmodel.Servers(rows) {
-			if now.Offer.BaseURL != s.Offer.BaseURL {
-				continue
+	return way{name: strings.ReplaceAll(strings.ToLower(s.Offer.Name), " ", "-"), what: what, known: true,
+		set: func() (work, error) {
+			rows, err := localmodel.Offers(o.cmd.Context(), o.c, localmodel.Look{Try: true, Port: localmodel.Port})
+			if err != nil {
+				return work{}, err
 			}
-			if now.Offer.Problem != "" {
-				return work{}, fmt.Errorf("%s: %s", now.Offer.Name, now.Offer.Problem)
+			for _, now := range localmodel.Servers(rows) {
+				if now.Offer.BaseURL != s.Offer.BaseURL {
+					continue
+				}
+				if now.Offer.Problem != "" {
+					return work{}, fmt.Errorf("%s: %s", now.Offer.Name, now.Offer.Problem)
+				}
+				o.say("   %s answered in %.1f s", now.Offer.Name, float64(now.Offer.TookMs)/1000)
+				name, err := localmodel.Register(o.cmd.Context(), o.c, now)
+				var labels []string
+				if len(now.Missing) > 0 {
+					labels = []string{localmodel.Label(now)}
+				}
+				return o.thinks(name+"/"+now.Offer.Answers(), labels), err
 			}
-			o.say("   %s answered in %.1f s", now.Offer.Name, float64(now.Offer.TookMs)/1000)
-			name, err := localmodel.Register(o.cmd.Context(), o.c, now)
-			var labels []string
-			if len(now.Missing) > 0 {
-				labels = []string{localmodel.Label(now)}
-			}
-			return o.thinks(name+"/"+now.Offer.Answers(), labels), err
-		}
-		return work{}, fmt.Errorf("%s does not answer any more", s.Offer.Name)
-	}}
+			return work{}, fmt.Errorf("%s does not answer any more", s.Offer.Name)
+		}}
 }
 
 // keys are the variables with keys: of the node that answers, of other nodes, which
@@ -222,7 +228,8 @@ func (o *onboarding) keys(rows []localmodel.NodeOffers) (out []way) {
 			case f.Kind != "key":
 			case r.Here:
 				here[f.Name] = true
-				out = append(out, way{name: f.Name, what: "a key in the variable " + f.Name + " of node " + r.Name, set: func() (work, error) { return o.keep(adapter.KeyVariable{Name: f.Name, Provider: f.Provider}, "") }})
+				out = append(out, way{name: f.Name, what: "a key in the variable " + f.Name + " of node " + r.Name,
+					set: func() (work, error) { return o.keep(adapter.KeyVariable{Name: f.Name, Provider: f.Provider}, "") }})
 			default:
 				o.say("   node %s has a key in its variable %s: to keep it, ask that node (--api)", r.Name, f.Name)
 			}
@@ -230,7 +237,8 @@ func (o *onboarding) keys(rows []localmodel.NodeOffers) (out []way) {
 	}
 	for _, k := range adapter.Keys(os.Environ()) {
 		if !here[k.Name] {
-			out = append(out, way{name: k.Name, what: "a key in the variable " + k.Name + " of your shell", set: func() (work, error) { return o.keep(k, os.Getenv(k.Name)) }})
+			out = append(out, way{name: k.Name, what: "a key in the variable " + k.Name + " of your shell",
+				set: func() (work, error) { return o.keep(k, os.Getenv(k.Name)) }})
 		}
 	}
 	return out
@@ -261,6 +269,7 @@ func (o *onboarding) keep(k adapter.KeyVariable, value string) (work, error) {
 		o.say("   the key of %s is not kept", k.Name)
 		return work{}, err
 	}
-	o.say("   the key of %s is kept, sealed, as the upstream %s; selvage model provider remove %s --mesh takes it away", k.Name, u.Name, u.Name)
+	o.say("   the key of %s is kept, sealed, as the upstream %s; selvage model provider remove %s --mesh takes it away",
+		k.Name, u.Name, u.Name)
 	return w, nil
 }
