@@ -138,6 +138,10 @@ func Open(cfg Config) (*Courier, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.damaged {
+		cfg.Logger.Error("the journal of messages is damaged: those that follow the damage are lost, the file is set aside",
+			"file", filepath.Join(cfg.Dir, journalName+".damaged"))
+	}
 	c := &Courier{cfg: cfg, journal: j, work: make(chan struct{}, 1), due: make(chan struct{}, 1),
 		lines: map[string]*line{}, found: map[string]found{}, permits: map[Act]time.Time{}}
 	if _, err := rand.Read(c.secret[:]); err != nil {

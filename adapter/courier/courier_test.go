@@ -1,6 +1,7 @@
 package courier
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -474,8 +475,11 @@ func TestJournalsMayBeTorn(t *testing.T) {
 		t.Fatal(err)
 	}
 	j, kept, err := openJournal(dir, now)
-	if err != nil || len(kept) == 0 || len(kept) > 4 {
-		t.Errorf("a flipped bit: %d messages, %v", len(kept), err)
+	if err != nil || len(kept) == 0 || len(kept) > 4 || !j.damaged {
+		t.Errorf("a flipped bit: %d messages, damaged %t, %v", len(kept), j.damaged, err)
+	}
+	if aside, err := os.ReadFile(filepath.Join(dir, journalName+".damaged")); err != nil || !bytes.Equal(aside, flipped) {
+		t.Errorf("the damaged file is not set aside: %v", err)
 	}
 	j.close()
 }

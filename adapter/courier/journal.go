@@ -22,8 +22,9 @@ import (
 //
 //	length of the body (4, big endian) | CRC-32 (IEEE) of the body (4) | body
 //
-// The body is a record as deterministic CBOR. A record that is torn or damaged ends the file:
-// what follows it was not promised, since each record is synced before it counts. At the start,
+// The body is a record as deterministic CBOR. A record that is torn ends the file: it was not
+// promised, since each record is synced before it counts. One that is damaged ends it as well,
+// and the file is set aside under the name messages.damaged. At the start,
 // and when it has grown enough, the file is written anew with what still matters, under another
 // name, synced and renamed.
 type journal struct {
@@ -37,6 +38,7 @@ type journal struct {
 	kept    map[string]*wireMsg
 	handled []string // the oldest first
 	broken  error    // a write failed: the file ends in the middle of a record
+	damaged bool     // when it was opened, a record was not as it was written
 }
 
 type record struct {
@@ -69,8 +71,13 @@ func openJournal(dir string, now time.Time) (*journal, []*post.Message, error) {
 	case err != nil:
 		return nil, nil, fmt.Errorf("messages: %w", err)
 	default:
-		j.read(f)
+		j.damaged = !j.read(f)
 		f.Close()
+	}
+	if j.damaged {
+		if err := os.Rename(filepath.Join(dir, journalName), filepath.Join(dir, journalName+".damaged")); err != nil {
+			return nil, nil, fmt.Errorf("messages: %w", err)
+		}
 	}
 	j.epoch = max(j.epoch+1, uint64(now.UnixMilli()))
 	if err := j.rewrite(); err != nil {
@@ -97,25 +104,26 @@ func sortedIDs(m map[string]*wireMsg) []string {
 	return ids
 }
 
-// read applies records up to the end or the first that is damaged.
-func (j *journal) read(f io.Reader) {
+// read applies records up to the end or the first that is torn. It reports whether each was as
+// it was written.
+func (j *journal) read(f io.Reader) (whole bool) {
 	r := bufio.NewReader(f)
 	for {
 		var head [recordHead]byte
 		if _, err := io.ReadFull(r, head[:]); err != nil {
-			return
+			return true
 		}
 		n := binary.BigEndian.Uint32(head[:4])
-		if n > recordMost {
-			return
+		if n == 0 || n > recordMost {
+			return false
 		}
 		body := make([]byte, n)
-		if _, err := io.ReadFull(r, body); err != nil || crc32.ChecksumIEEE(body) != binary.BigEndian.Uint32(head[4:]) {
-			return
+		if _, err := io.ReadFull(r, body); err != nil {
+			return true
 		}
 		var rec record
-		if ledger.Unmarshal(body, &rec) != nil {
-			return
+		if crc32.ChecksumIEEE(body) != binary.BigEndian.Uint32(head[4:]) || ledger.Unmarshal(body, &rec) != nil {
+			return false
 		}
 		j.apply(rec)
 	}

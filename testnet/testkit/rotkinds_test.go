@@ -71,6 +71,8 @@ var rotKinds = []rotKind{
 		doctor: sealed("small files")},
 	{name: "name of sessions", match: as(`runs/place`), doctor: map[string]string{"zero": "small files",
 		"cut": "small files"}},
+	{name: "journal of messages", match: as(`messages/messages`), log: map[string]string{
+		"flip": "the journal of messages is damaged", "zero": "the journal of messages is damaged"}},
 	{name: "log of a run", match: as(`(runs/)?logs/.*\.ndjson`)},
 	{name: "small blob", match: func(p string) bool {
 		return as(`blobs/[0-9a-f]{2}/`+hex64)(p) &&
