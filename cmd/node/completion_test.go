@@ -18,7 +18,7 @@ import (
 // typedByHand are the arguments without completion: texts, numbers, and IDs that no list
 // has.
 var typedByHand = []string{"action", "biller", "cents", "command", "cron", "email", "entity", "group", "host", "id",
-	"json", "key=value", "lease", "model", "name", "operation", "product", "question=option[,option][:text]", "service",
+	"json", "key=value", "lease", "model", "name", "operation", "params", "product", "question=option[,option][:text]", "service",
 	"text", "title", "to", "trigger", "url",
 	"when", "words", "item=approve|reject|defer[:reason]", "kind", "key", "permission", "user", "method", "path",
 	"revision", "version", "label", "type", "file.wasm", "height", "target", "address", "subject"}

@@ -21,7 +21,7 @@ var headings = []heading{
 	{"Agents:", "agent run logs skill", "memory org workspace environment tool app team adapter mcp sandbox"},
 	{"Money and decisions:", "approval budget cost model secret", "govern tree member user key auth settings"},
 	{"What happened:", "activity", "why effects path mind audit events ledger monitor api"},
-	{"Processes:", "", "ps top spawn kill dmesg process topic cron service"},
+	{"Processes:", "", "ps top spawn kill dmesg process topic ipc cron service"},
 	{"The mesh:", "", "testnet node drain uncordon remove leave token pending approve reject owner-key identity keyring raft autopilot recover snapshot scrub debug stop resume"},
 	{"Shell:", "", "completion help"},
 }
