@@ -121,8 +121,7 @@ const commentHead = 40
 // assemble makes the first messages of a conversation: who the agent is, its
 // skills that fit, what it learnt, and the issue with its history, all within a
 // budget of tokens. What counts least is cut first.
-func assemble(who, prompt string, skills []Skill, lessons []string, issue Issue, comments []Comment, known string,
-	p Profile, budget int) []Message {
+func assemble(who, prompt string, skills []Skill, lessons []string, issue Issue, comments []Comment, known string, p Profile, budget int) []Message {
 	sort.SliceStable(skills, func(a, b int) bool { return skills[a].fits(p) > skills[b].fits(p) })
 	var system strings.Builder
 	system.WriteString(who)
@@ -147,8 +146,7 @@ func assemble(who, prompt string, skills []Skill, lessons []string, issue Issue,
 		}
 		system.WriteString("\n- " + cut(l, 100))
 	}
-	task := "Issue " + issue.Identifier + ": " + cut(issue.Title, 200) + "\nStatus: " + issue.Status + "\n\n" +
-		cut(issue.Description, budget/4)
+	task := "Issue " + issue.Identifier + ": " + cut(issue.Title, 200) + "\nStatus: " + issue.Status + "\n\n" + cut(issue.Description, budget/4)
 	var history []string
 	left = budget - tokens(system.String()) - tokens(task) - budget/8
 	known = cut(known, min(budget/4, max(0, left-budget/8-commentHead))) // the latest comment counts more

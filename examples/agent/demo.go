@@ -53,8 +53,7 @@ func (a *agent) report(i Issue, s seen) string {
 	fmt.Fprintf(&b, "I am %s, a demo agent. I have no model, so I do not think about \"%s\": I read the company and report what is there.\n", a.me.AgentName, i.Title)
 	fmt.Fprintf(&b, "\n**%s**, whose issues are called %s-1 and so on", s.company.Name, s.company.IssuePrefix)
 	if s.company.BudgetMonthlyCents > 0 {
-		fmt.Fprintf(&b, ", has spent $%.2f of $%.2f this month", float64(s.company.SpentMonthlyCents)/100,
-			float64(s.company.BudgetMonthlyCents)/100)
+		fmt.Fprintf(&b, ", has spent $%.2f of $%.2f this month", float64(s.company.SpentMonthlyCents)/100, float64(s.company.BudgetMonthlyCents)/100)
 	}
 	b.WriteString(".\n")
 	section(&b, "Goals", len(s.goals), func(n int) string { return s.goals[n].Title + " (" + s.goals[n].Status + ")" })

@@ -388,8 +388,7 @@ func (a *agent) forget(which func(memory) bool, most int) (int, error) {
 // learn keeps what came of an issue, so that it is recalled for work that is like
 // it; the oldest beyond maxDone goes.
 func (a *agent) learn(i Issue, o Outcome) error {
-	text := fmt.Sprintf("%s (%s, scored %.2f, %s): %s", cut(i.Title, 60), o.Profile.Type, o.Score, o.Status,
-		cut(o.Result, 120))
+	text := fmt.Sprintf("%s (%s, scored %.2f, %s): %s", cut(i.Title, 60), o.Profile.Type, o.Score, o.Status, cut(o.Result, 120))
 	if o.Lesson != "" {
 		text += "\nLesson: " + o.Lesson
 	}

@@ -30,18 +30,14 @@ const statuses = `"status":{"type":"string","enum":["todo","in_progress","in_rev
 var tools = []toolSpec{
 	spec("finish", "End the work on this issue: post the result as a comment and set the status.",
 		`{"type":"object","properties":{"result":{"type":"string"},"status":{"type":"string","enum":["done","in_review","blocked"]}},"required":["result","status"]}`),
-	spec("comment", "Post a comment on an issue.",
-		`{"type":"object","properties":{"issue":{"type":"string","description":"ID; this issue unless given"},"body":{"type":"string"}},"required":["body"]}`),
-	spec("read_issue", "Read an issue and its comments.",
-		`{"type":"object","properties":{"issue":{"type":"string"}},"required":["issue"]}`),
-	spec("list_issues", "List issues of the company.",
-		`{"type":"object","properties":{"q":{"type":"string"},`+statuses+`}}`),
+	spec("comment", "Post a comment on an issue.", `{"type":"object","properties":{"issue":{"type":"string","description":"ID; this issue unless given"},"body":{"type":"string"}},"required":["body"]}`),
+	spec("read_issue", "Read an issue and its comments.", `{"type":"object","properties":{"issue":{"type":"string"}},"required":["issue"]}`),
+	spec("list_issues", "List issues of the company.", `{"type":"object","properties":{"q":{"type":"string"},`+statuses+`}}`),
 	spec("create_issue", "Make an issue below this one, for yourself or another agent.",
 		`{"type":"object","properties":{"title":{"type":"string"},"description":{"type":"string"},"agent":{"type":"string","description":"ID of who shall do it"}},"required":["title"]}`),
 	spec("remember", "Keep a fact for your later work, under a short key of letters, digits, dots and dashes.",
 		`{"type":"object","properties":{"key":{"type":"string"},"text":{"type":"string"}},"required":["key","text"]}`),
-	spec("recall", "Look for what you kept, and for earlier work, by what it is about.",
-		`{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}`),
+	spec("recall", "Look for what you kept, and for earlier work, by what it is about.", `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}`),
 	spec("message", "Leave a message for another agent, which reads it when it works next.",
 		`{"type":"object","properties":{"agent":{"type":"string","description":"ID"},"text":{"type":"string"}},"required":["agent","text"]}`),
 	spec("list_agents", "List the agents of the company.", `{"type":"object","properties":{}}`),
@@ -141,8 +137,7 @@ func (a *agent) tool(i Issue, c ToolCall, may []toolSpec, out *Outcome) (answer 
 	case "recall":
 		return compact(a.recall(in.Q)), false, nil
 	case "message":
-		err = a.ask("ipc.send", map[string]any{"to": in.Agent, "type": "note",
-			"payload": map[string]string{"text": in.Text}}, &got)
+		err = a.ask("ipc.send", map[string]any{"to": in.Agent, "type": "note", "payload": map[string]string{"text": in.Text}}, &got)
 	case "list_agents":
 		var list []struct {
 			ID   string `json:"id"`

@@ -126,8 +126,7 @@ func (a *agent) issues() (list []Issue, err error) {
 		}
 		return nil, nil
 	}
-	if err := a.ask("issue.list", map[string]string{"assigneeAgentId": a.me.AgentID, "status": "todo,in_progress"},
-		&list); err != nil {
+	if err := a.ask("issue.list", map[string]string{"assigneeAgentId": a.me.AgentID, "status": "todo,in_progress"}, &list); err != nil {
 		return nil, err
 	}
 	return list[:min(len(list), maxIssues)], nil
@@ -150,8 +149,7 @@ func (a *agent) earlier() (out []Outcome) {
 			} `json:"resultJson"`
 		}
 		path := "/api/heartbeat-runs/" + r.ID
-		if r.Status == "succeeded" && a.ask("api", map[string]string{"method": "GET", "path": path}, &whole) == nil &&
-			whole.Result.Told.Profile.Type != "" {
+		if r.Status == "succeeded" && a.ask("api", map[string]string{"method": "GET", "path": path}, &whole) == nil && whole.Result.Told.Profile.Type != "" {
 			out = append(out, whole.Result.Told)
 		}
 	}
@@ -200,14 +198,12 @@ func (a *agent) skills() (out []Skill) {
 	var set struct {
 		Entries []struct{ State, Path string } `json:"entries"`
 	}
-	if err := a.ask("api", map[string]string{"method": "GET", "path": "/api/agents/" + a.me.AgentID + "/skills"},
-		&set); err != nil {
+	if err := a.ask("api", map[string]string{"method": "GET", "path": "/api/agents/" + a.me.AgentID + "/skills"}, &set); err != nil {
 		return nil
 	}
 	for _, e := range set.Entries {
 		var file struct{ Content string }
-		if e.State != "available" || a.ask("api", map[string]string{"method": "GET", "path": e.Path + "?path=SKILL.md"},
-			&file) != nil {
+		if e.State != "available" || a.ask("api", map[string]string{"method": "GET", "path": e.Path + "?path=SKILL.md"}, &file) != nil {
 			continue
 		}
 		if s, ok := parseSkill(file.Content); ok {
@@ -234,15 +230,13 @@ func (a *agent) on(i Issue) (Outcome, error) {
 		return out, errors.New("there is no model: say one in AGENT_MODEL, or connect an upstream (selvage model)")
 	}
 	var comments []Comment
-	if err := a.ask("comment.list", map[string]any{"id": i.ID, "order": "asc", "limit": maxComments},
-		&comments); err != nil {
+	if err := a.ask("comment.list", map[string]any{"id": i.ID, "order": "asc", "limit": maxComments}, &comments); err != nil {
 		return out, err
 	}
 	skills := a.skills()
 	may := named(offered(skills, p), a.env("AGENT_TOOLS"))
 	lessons = append(append(lessons, a.recall(i.Title+" "+i.Description)...), a.inbox()...)
-	talk := assemble(instructions(a.me.AgentName, may), a.env("AGENT_PROMPT"), skills, lessons, i, comments, a.me.Memories,
-		p, r.context)
+	talk := assemble(instructions(a.me.AgentName, may), a.env("AGENT_PROMPT"), skills, lessons, i, comments, a.me.Memories, p, r.context)
 	for out.Rounds < maxRounds && out.Tokens < maxConversation {
 		out.Rounds++
 		said, used, err := a.model(&r, talk, may)
