@@ -15,7 +15,7 @@ const (
 	// candidates an insertion and a search follow.
 	degree     = 16
 	beamBuild  = 100
-	beamSearch = 96
+	beamSearch = 84
 	// maxLevel bounds the levels, and so what chosen IDs can do to the graph: 16^7
 	// vectors are more than a collection holds.
 	maxLevel = 7
