@@ -78,11 +78,11 @@ func mostLinks(level int) int {
 func (s *Space) beam(q question, from []found, n, level int, among func(uint32) bool) []found {
 	v := s.visit()
 	defer s.visits.Put(v)
-	next := heap{before: nearFirst, items: make([]found, 0, 2*n)}
-	met := heap{before: farFirst, items: make([]found, 0, n+1)}
+	next := heap[found]{before: nearFirst, items: make([]found, 0, 2*n)}
+	met := heap[found]{before: farFirst, items: make([]found, 0, n+1)}
 	kept := &met
 	if among != nil {
-		kept = &heap{before: farFirst, items: make([]found, 0, n+1)}
+		kept = &heap[found]{before: farFirst, items: make([]found, 0, n+1)}
 	}
 	meet := func(f found) {
 		next.push(f)

@@ -97,16 +97,16 @@ func nearestFirst(a, b found) int {
 	return 0
 }
 
-// A heap of found slots; its root is the one that before puts first.
-type heap struct {
-	items  []found
-	before func(a, b found) bool
+// A heap; its root is the one that before puts first.
+type heap[T any] struct {
+	items  []T
+	before func(a, b T) bool
 }
 
 func nearFirst(a, b found) bool { return a.nearer(b) }
 func farFirst(a, b found) bool  { return b.nearer(a) }
 
-func (h *heap) push(f found) {
+func (h *heap[T]) push(f T) {
 	h.items = append(h.items, f)
 	s := h.items
 	for i := len(s) - 1; i > 0; {
@@ -119,7 +119,7 @@ func (h *heap) push(f found) {
 	}
 }
 
-func (h *heap) pop() found {
+func (h *heap[T]) pop() T {
 	s := h.items
 	top := s[0]
 	s[0] = s[len(s)-1]
@@ -129,12 +129,12 @@ func (h *heap) pop() found {
 }
 
 // replace puts f in the place of the root.
-func (h *heap) replace(f found) {
+func (h *heap[T]) replace(f T) {
 	h.items[0] = f
 	h.sink()
 }
 
-func (h *heap) sink() {
+func (h *heap[T]) sink() {
 	s := h.items
 	for i := 0; ; {
 		c := 2*i + 1
@@ -152,11 +152,11 @@ func (h *heap) sink() {
 	}
 }
 
-// best keeps the n nearest of what it is given.
-func (h *heap) best(n int, f found) {
+// best keeps, of what it is given, the n that before puts last.
+func (h *heap[T]) best(n int, f T) {
 	if len(h.items) < n {
 		h.push(f)
-	} else if f.nearer(h.items[0]) {
+	} else if h.before(h.items[0], f) {
 		h.replace(f)
 	}
 }

@@ -265,30 +265,9 @@ func (l *lexicon) countIn(slot uint32, terms []uint32) (most int) {
 
 // nthBest is the n-th highest score of slots, of which there are n at least.
 func nthBest(slots []uint32, score []int64, n int) int64 {
-	low := make([]int64, 0, n) // the n highest so far; the root is the lowest
+	high := heap[int64]{before: func(a, b int64) bool { return a < b }, items: make([]int64, 0, n)}
 	for _, slot := range slots {
-		x := score[slot]
-		if len(low) < n {
-			if low = append(low, x); len(low) == n {
-				slices.Sort(low) // a heap
-			}
-			continue
-		}
-		if x <= low[0] {
-			continue
-		}
-		low[0] = x
-		for i := 0; ; {
-			next := 2*i + 1
-			if next+1 < n && low[next+1] < low[next] {
-				next++
-			}
-			if next >= n || low[i] <= low[next] {
-				break
-			}
-			low[i], low[next] = low[next], low[i]
-			i = next
-		}
+		high.best(n, score[slot])
 	}
-	return low[0]
+	return high.items[0]
 }

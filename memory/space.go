@@ -302,7 +302,7 @@ func (s *Space) search(q question, k int, among func(uint32) bool, kept int) []f
 	if k <= 0 || kept == 0 {
 		return nil
 	}
-	best := heap{before: farFirst}
+	best := heap[found]{before: farFirst}
 	if s.linked == 0 || kept <= s.exact {
 		s.scan(q, k, among, nil, &best)
 	} else {
@@ -318,7 +318,7 @@ func (s *Space) search(q question, k int, among func(uint32) bool, kept int) []f
 }
 
 // scan compares q with each slot that among accepts and, unless it is nil, that is in only.
-func (s *Space) scan(q question, k int, among func(uint32) bool, only bitset, best *heap) {
+func (s *Space) scan(q question, k int, among func(uint32) bool, only bitset, best *heap[found]) {
 	some := make([]found, 0, 64)
 	for n, c := range s.chunks {
 		for w := range chunkSize / 64 {
