@@ -214,6 +214,13 @@ func (b *safeBuffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
+// Reset forgets what was logged, and gives its memory back.
+func (b *safeBuffer) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b = bytes.Buffer{}
+}
+
 func (b *safeBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
