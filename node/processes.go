@@ -123,7 +123,7 @@ func (n *Node) openPost(dir string) (*courier.Courier, error) {
 			}
 			return out.Entries, err
 		},
-		Weigh: n.weighMessage, Publish: n.publishMessage,
+		Weigh: n.weighMessage, Publish: n.publishMessage, Services: registered{n},
 		State: func() any {
 			f := n.work.post.Office().Figures()
 			return map[string]any{"node": n.Name(), "processes": len(n.work.host.Table().List(false)), "sent": f.Sent,
@@ -133,24 +133,61 @@ func (n *Node) openPost(dir string) (*courier.Courier, error) {
 	})
 }
 
-// askService sends a call of a service to a process of the mesh, as this node's kernel. A
-// message that did not leave, or found nobody, was not taken.
+// askService sends a call of a service to a process of the mesh, as this node's kernel.
 func (n *Node) askService(ctx context.Context, to kernel.Address, body json.RawMessage) (reply json.RawMessage,
 	unsent bool, err error) {
-	m := &post.Message{To: post.Process(to), Payload: post.Payload{Kind: post.JSON, JSON: body}}
-	if until, ok := ctx.Deadline(); ok {
-		m.Deadline = until
+	e, _ := n.work.post.Table().Find(kernel.KernelPID)
+	return n.work.post.AskService(ctx, e, to, "", body)
+}
+
+// registered are the services of the mesh, for messages to them.
+type registered struct{ n *Node }
+
+func (r registered) find(name string) (s service.Service, all []calls.Provider, known bool) {
+	_ = r.n.ledger.View(func(tx *ledger.Tx) error {
+		if s, known = service.Named(tx, name); known {
+			all = calls.ProvidersOf(tx, s)
+		}
+		return nil
+	})
+	return s, all, known
+}
+
+// Providers returns the processes that provide a service and whose breakers let calls pass.
+func (r registered) Providers(name string) (out []kernel.Address, known bool) {
+	_, all, known := r.find(name)
+	for _, p := range r.n.work.services.Callable(all) {
+		out = append(out, p.Address())
 	}
-	answer, err := n.work.post.Request(ctx, kernel.KernelPID, m)
-	if err != nil {
-		no, ok := errors.AsType[*post.Failure](err)
-		return nil, ok && slices.Contains([]post.Reason{post.TargetNotFound, post.InboxFull, post.Unreachable,
-			post.NotAllowed, post.GovernanceDenied, post.Deferred}, no.Reason), err
+	return out, known
+}
+
+// Call calls a method of a service as the process for which ask sends.
+func (r registered) Call(ctx context.Context, node, name, method string, params json.RawMessage,
+	ask courier.Ask) (json.RawMessage, kernel.Address, error) {
+	s, all, _ := r.find(name)
+	all = slices.DeleteFunc(all, func(p calls.Provider) bool { return node != "" && p.Node != node })
+	a, err := r.n.work.services.CallBy(ctx, calls.Ask(ask), s, all, method, params, calls.MaxTimeout)
+	if err == nil {
+		return a.Result, a.By.Address(), nil
 	}
-	if answer.Payload.Kind == post.JSON {
-		return answer.Payload.JSON, false, nil
+	failed, isFailure := errors.AsType[*post.Failure](err)
+	for _, one := range []struct {
+		of     error
+		reason post.Reason
+	}{{calls.ErrRefused, post.Refused}, {calls.ErrContract, post.Broken}, {calls.ErrTimeout, post.Timeout},
+		{calls.ErrOpen, post.CircuitOpen}, {calls.ErrNoProvider, post.TargetNotFound}} {
+		if errors.Is(err, one.of) {
+			return nil, kernel.Address{}, post.Fail(one.reason, "%v", err)
+		}
 	}
-	return json.RawMessage(answer.Payload.Text), false, nil
+	if isFailure {
+		return nil, kernel.Address{}, failed
+	}
+	if errors.Is(err, calls.ErrNoMethod) || errors.Is(err, calls.ErrParams) {
+		err = kernel.Errorf(kernel.BadRequest, "%v", err)
+	}
+	return nil, kernel.Address{}, err
 }
 
 // probeServices probes the providers that run on this node, until ctx ends. One that fails

@@ -42,17 +42,8 @@ func TestMessagesOfAMesh(t *testing.T) {
 		})
 		return node
 	}
-	other := func(than string) *Node {
-		for i := range p.Nodes {
-			if n := &p.Nodes[i]; n.Name != than && p.alive(n) {
-				return n
-			}
-		}
-		t.Fatal("no other node is up")
-		return nil
-	}
 	at := home()
-	from := other(at)
+	from := other(t, p, at)
 	reply := filepath.Join(t.TempDir(), "reply")
 	if _, err := from.Call(t.Context(), "POST", "/api/v1/processes", map[string]any{"node": from.Name, "name": "asker",
 		"command": []string{"sh", "-c",
@@ -99,7 +90,7 @@ func TestMessagesOfAMesh(t *testing.T) {
 	}
 
 	at = home()
-	from = other(at)
+	from = other(t, p, at)
 	if _, err := from.Call(t.Context(), "POST", "/api/v1/ipc/send", map[string]any{"to": "name:worker", "text": "job",
 		"durable": true}, nil); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -81,11 +82,28 @@ type Config struct {
 	Weigh func(Act) error
 	// Publish publishes to a topic for a process of a company, "" for the mesh.
 	Publish func(ctx context.Context, company, topic string, p post.Payload) error
+	// Services are those of the registry; nil: there are none.
+	Services Services
 	// State is what the node answers to the signal dump_state.
 	State  func() any
 	Events *kernel.EventLog
 	Logger *slog.Logger // default: discard
 }
+
+// Services are the registered services of the mesh.
+type Services interface {
+	// Providers returns the processes that provide a service now and may be called; known is false
+	// for a name that no service has.
+	Providers(name string) (all []kernel.Address, known bool)
+	// Call calls a method of a service by ask, at a provider of one node, or of any for "". The
+	// error is a *post.Failure, or says what is wrong with the call.
+	Call(ctx context.Context, node, name, method string, params json.RawMessage, ask Ask) (json.RawMessage,
+		kernel.Address, error)
+}
+
+// Ask sends a request to a process. unsent says of an error that the process can not have got it.
+type Ask func(ctx context.Context, to kernel.Address, body json.RawMessage) (reply json.RawMessage, unsent bool,
+	err error)
 
 // A Courier is the post of a running node. It is safe for concurrent use.
 type Courier struct {
@@ -384,6 +402,11 @@ func (c *Courier) Request(ctx context.Context, from kernel.PID, m *post.Message)
 	if err != nil {
 		return nil, err
 	}
+	if m.To.Kind == post.ToService && m.To.Method != "" && c.cfg.Services != nil {
+		if _, known := c.cfg.Services.Providers(m.To.Name); known {
+			return c.callService(ctx, e, m)
+		}
+	}
 	to, no := c.find(ctx, e, m)
 	if no != nil {
 		return nil, no
@@ -397,6 +420,7 @@ func (c *Courier) ask(ctx context.Context, m *post.Message, to kernel.Address) (
 		return nil, err
 	}
 	if err := c.await(ctx, t); err != nil {
+		c.office.Abandon(m.ID)
 		return nil, err
 	}
 	answer, err := t.Result()

@@ -36,6 +36,8 @@ type line struct {
 	mu    sync.Mutex // guards what follows
 	queue []post.Frame
 	bytes int
+	last  uint64   // number of the newest frame
+	sent  uint64   // number of the newest frame that was given to a stream
 	runs  bool     // a goroutine writes
 	conn  net.Conn // while it is open
 	wake  chan struct{}
@@ -52,6 +54,7 @@ func (c *Courier) out(node string, f post.Frame) {
 	c.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.last = f.Number
 	if len(l.queue) >= lineFrames || l.bytes >= lineBytes {
 		l.hangUpLocked() // its writer tells the office
 		return
@@ -84,7 +87,9 @@ func (l *line) take() []post.Frame {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := l.queue
-	l.queue, l.bytes = nil, 0
+	if l.queue, l.bytes = nil, 0; len(all) > 0 {
+		l.sent = all[len(all)-1].Number
+	}
 	return all
 }
 
@@ -97,14 +102,14 @@ func (l *line) run() {
 	if err != nil {
 		l.queue, l.bytes = nil, 0
 	}
-	left := len(l.queue) > 0
+	left, sent, last := len(l.queue) > 0, l.sent, l.last
 	if left && l.c.ctx.Err() == nil { // something came while the idle stream was closed
 		l.runs = true
 		l.c.wg.Go(l.run)
 	}
 	l.mu.Unlock()
 	if err != nil {
-		l.c.office.Lost(time.Now(), l.node, err.Error())
+		l.c.office.Lost(time.Now(), l.node, err.Error(), sent, last)
 	}
 }
 

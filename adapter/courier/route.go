@@ -2,7 +2,9 @@ package courier
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -126,20 +128,25 @@ func (c *Courier) find(ctx context.Context, e kernel.Entry, m *post.Message) (ke
 		}
 		return to, no
 	}
+	return to, c.reaches(e, to)
+}
+
+// reaches says why a process may not send to another, nil if it may.
+func (c *Courier) reaches(e kernel.Entry, to kernel.Address) *post.Failure {
 	if to.Node == c.cfg.Node {
 		if err := e.Capabilities.MaySend(e.Parent, to.PID); err != nil {
-			return to, post.Fail(post.NotAllowed, "%s", err)
+			return post.Fail(post.NotAllowed, "%s", err)
 		}
 		if there, ok := c.table.Find(to.PID); ok && !mayReach(e.Company, there) {
-			return to, post.Fail(post.NotAllowed, "process %s belongs to another company", to.PID)
+			return post.Fail(post.NotAllowed, "process %s belongs to another company", to.PID)
 		}
-		return to, nil
+		return nil
 	}
 	if e.Capabilities.Scope.Kind != kernel.ScopeAll && e.Capabilities.Scope.Kind != "" {
-		return to, post.Fail(post.NotAllowed, "process %s may send to processes of its own node alone: its ipc_scope is %s",
+		return post.Fail(post.NotAllowed, "process %s may send to processes of its own node alone: its ipc_scope is %s",
 			e.PID, e.Capabilities.Scope.Kind)
 	}
-	return to, nil
+	return nil
 }
 
 // mayReach reports whether a process of a company may send to another: companies do not see each
@@ -187,6 +194,11 @@ func (c *Courier) locate(ctx context.Context, m *post.Message) (kernel.Address, 
 		return kernel.Address{Node: node}, nil
 	}
 	service := m.To.Kind == post.ToService
+	if service && c.cfg.Services != nil {
+		if all, known := c.cfg.Services.Providers(m.To.Name); known {
+			return c.provider(m, node, all)
+		}
+	}
 	fits := func(p place) bool {
 		return (m.Company == "" || p.company == "" || p.company == m.Company) && (!service || p.role == kernel.RoleService)
 	}
@@ -205,6 +217,91 @@ func (c *Courier) locate(ctx context.Context, m *post.Message) (kernel.Address, 
 		return kernel.Address{}, post.Fail(post.TargetNotFound, "%s: no such process runs on a node that answers", m.To)
 	}
 	return c.next(all), nil
+}
+
+// provider chooses one of the processes that provide a service, on one node or on any for "".
+func (c *Courier) provider(m *post.Message, node string, all []kernel.Address) (kernel.Address, *post.Failure) {
+	var here, there []place
+	for _, a := range all {
+		switch {
+		case node != "" && a.Node != node:
+		case a.Node != c.cfg.Node:
+			if c.cfg.Alive(a.Node) {
+				there = append(there, place{Address: a})
+			}
+		case c.table.Receives(a.PID):
+			here = append(here, place{Address: a})
+		}
+	}
+	if len(here) > 0 {
+		there = here
+	}
+	if len(there) == 0 {
+		return kernel.Address{}, post.Fail(post.TargetNotFound, "%s: none of its providers runs on a node that answers", m.To)
+	}
+	return c.next(there), nil
+}
+
+// callService calls a method of a registered service as a process, with what the message says as its
+// parameters. The reply is the result.
+func (c *Courier) callService(ctx context.Context, e kernel.Entry, m *post.Message) (*post.Message, error) {
+	node, no := c.nodeOf(m.To)
+	if no != nil {
+		return nil, no
+	}
+	params := m.Payload.JSON
+	switch m.Payload.Kind {
+	case post.JSON:
+	case post.Text:
+		params, _ = json.Marshal(m.Payload.Text) // a text can be encoded
+	default:
+		return nil, kernel.Errorf(kernel.BadRequest, "a method of a service takes json or text, not %s", m.Payload.Kind)
+	}
+	ctx, cancel := context.WithDeadline(ctx, m.Deadline)
+	defer cancel()
+	ask := func(ctx context.Context, to kernel.Address, body json.RawMessage) (json.RawMessage, bool, error) {
+		if no := c.reaches(e, to); no != nil {
+			return nil, true, no
+		}
+		return c.AskService(ctx, e, to, m.Trace, body)
+	}
+	result, by, err := c.cfg.Services.Call(ctx, node, m.To.Name, m.To.Method, params, ask)
+	if err != nil {
+		return nil, err
+	}
+	return &post.Message{ID: m.ID + "-reply", From: by, To: post.Process(m.From),
+		Payload: post.Payload{Kind: post.JSON, JSON: result}, At: time.Now(), Deadline: m.Deadline, Company: e.Company,
+		Correlation: m.ID, Trace: m.Trace}, nil
+}
+
+// AskService sends a call of a service to a provider as a process. unsent says of an error that the
+// provider can not have got it; one that wraps context.DeadlineExceeded, that it did not answer in time.
+func (c *Courier) AskService(ctx context.Context, by kernel.Entry, to kernel.Address, trace string,
+	body json.RawMessage) (reply json.RawMessage, unsent bool, err error) {
+	now := time.Now()
+	m := &post.Message{From: kernel.Address{Node: c.cfg.Node, PID: by.PID}, Company: by.Company, To: post.Process(to),
+		Payload: post.Payload{Kind: post.JSON, JSON: body}, WantsReply: true, Trace: trace}
+	if until, ok := ctx.Deadline(); ok {
+		m.Deadline = until
+	}
+	c.office.Stamp(now, m)
+	if err := m.Validate(now); err != nil {
+		return nil, true, err
+	}
+	answer, err := c.ask(ctx, m, to)
+	no, failed := errors.AsType[*post.Failure](err)
+	switch {
+	case failed && no.Reason == post.Timeout:
+		return nil, false, fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	case failed:
+		return nil, !no.Unsure && slices.Contains([]post.Reason{post.TargetNotFound, post.InboxFull, post.Unreachable,
+			post.NotAllowed, post.GovernanceDenied, post.Deferred}, no.Reason), err
+	case err != nil:
+		return nil, false, err
+	case answer.Payload.Kind == post.JSON:
+		return answer.Payload.JSON, false, nil
+	}
+	return json.RawMessage(answer.Payload.Text), false, nil
 }
 
 // next takes turns among those that share a name.

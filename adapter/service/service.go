@@ -20,8 +20,10 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/company/service"
 	"github.com/selvage-mesh/selvage/kernel"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 const (
@@ -52,6 +54,8 @@ var (
 	ErrOpen       = errors.New("no provider is called now: each has failed again and again")
 	// ErrTimeout: no answer in time; the provider may have done what it was asked.
 	ErrTimeout = errors.New("no answer in time")
+	// ErrLost: the provider ended, or its node died, before it answered; it may have done it.
+	ErrLost = errors.New("the provider was lost before it answered")
 	// ErrContract: the answer is not what the contract says. ErrRefused: the provider answered
 	// with an error of its own.
 	ErrContract = errors.New("the answer breaks the contract")
@@ -64,8 +68,20 @@ type Provider struct {
 	PID  uint64 `json:"pid"`
 }
 
-func (p Provider) address() kernel.Address {
+// Address is where a provider is.
+func (p Provider) Address() kernel.Address {
 	return kernel.Address{Node: p.Node, PID: kernel.PID(p.PID)}
+}
+
+// ProvidersOf returns the processes that provide a service now.
+func ProvidersOf(tx *ledger.Tx, s service.Service) (out []Provider) {
+	d, _ := replica.Named(tx, s.Provider)
+	for _, r := range d.Replicas {
+		if r.State == replica.Running && r.PID != 0 && replica.SessionOpen(tx, r) {
+			out = append(out, Provider{Node: r.Node, PID: r.PID})
+		}
+	}
+	return out
 }
 
 // Ask sends a request to a process of the mesh and returns its reply. unsent says of an error
@@ -168,6 +184,12 @@ type Answer struct {
 // Call calls a method of a service at one of its providers. The error is one of this package's,
 // with details. It ends with ctx, and with the time-out.
 func (r *Registry) Call(ctx context.Context, s service.Service, providers []Provider, method string,
+	params json.RawMessage, timeout time.Duration) (Answer, error) {
+	return r.CallBy(ctx, r.ask, s, providers, method, params, timeout)
+}
+
+// CallBy is [Registry.Call] for one who asks by itself.
+func (r *Registry) CallBy(ctx context.Context, ask Ask, s service.Service, providers []Provider, method string,
 	params json.RawMessage, timeout time.Duration) (a Answer, err error) {
 	began := r.now()
 	defer func() { a.Took = r.now().Sub(began) }()
@@ -177,6 +199,9 @@ func (r *Registry) Call(ctx context.Context, s service.Service, providers []Prov
 	}
 	if len(params) == 0 {
 		params = json.RawMessage("null")
+	}
+	if len(params) > MaxParams {
+		return a, fmt.Errorf("%w: they have %d bytes, at most %d", ErrParams, len(params), MaxParams)
 	}
 	if err := r.fits(m.Params, params); err != nil {
 		return a, fmt.Errorf("%w: %w", ErrParams, err)
@@ -197,7 +222,7 @@ func (r *Registry) Call(ctx context.Context, s service.Service, providers []Prov
 		a.Attempts++
 		a.By = p
 		var unsent bool
-		if a.Result, unsent, err = r.one(ctx, s, m, p, params); err == nil || !unsent {
+		if a.Result, unsent, err = r.one(ctx, ask, s, m, p, params); err == nil || !unsent {
 			return a, err
 		}
 	}
@@ -219,6 +244,18 @@ func (r *Registry) inTurn(all []Provider) []Provider {
 	return slices.Concat(all[r.turn:], all[:r.turn])
 }
 
+// Callable returns those of some providers whose breakers let calls pass.
+func (r *Registry) Callable(all []Provider) (out []Provider) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range all {
+		if k := r.known[p]; k == nil || k.state(r.now()) != Open {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 func (r *Registry) allowed(p Provider) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,9 +263,9 @@ func (r *Registry) allowed(p Provider) bool {
 }
 
 // one calls one provider, and notes how that went.
-func (r *Registry) one(ctx context.Context, s service.Service, m service.Method, p Provider,
+func (r *Registry) one(ctx context.Context, ask Ask, s service.Service, m service.Method, p Provider,
 	params json.RawMessage) (result json.RawMessage, unsent bool, err error) {
-	result, unsent, err = r.send(ctx, s, m, p, params)
+	result, unsent, err = r.send(ctx, ask, s, m, p, params)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch b := r.at(p); {
@@ -242,16 +279,18 @@ func (r *Registry) one(ctx context.Context, s service.Service, m service.Method,
 	return result, unsent, err
 }
 
-func (r *Registry) send(ctx context.Context, s service.Service, m service.Method, p Provider,
+func (r *Registry) send(ctx context.Context, ask Ask, s service.Service, m service.Method, p Provider,
 	params json.RawMessage) (result json.RawMessage, unsent bool, err error) {
 	body, err := json.Marshal(map[string]any{"service": s.Name, "method": m.Name, "params": params})
 	if err != nil {
 		return nil, true, err
 	}
-	reply, unsent, err := r.ask(ctx, p.address(), body)
+	reply, unsent, err := ask(ctx, p.Address(), body)
 	switch {
-	case err != nil && !unsent && errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case err != nil && !unsent && errors.Is(cmp.Or(ctx.Err(), err), context.DeadlineExceeded):
 		return nil, false, fmt.Errorf("%w: %w", ErrTimeout, err)
+	case err != nil && !unsent && ctx.Err() == nil:
+		return nil, false, fmt.Errorf("%w: %w", ErrLost, err)
 	case err != nil:
 		return nil, unsent, err
 	}
@@ -332,7 +371,7 @@ func (r *Registry) Probe(ctx context.Context, s service.Service, p Provider) (si
 	defer cancel()
 	var err error
 	if m, ok := s.Method(s.Probe); ok {
-		_, _, err = r.send(ctx, s, m, p, json.RawMessage("null"))
+		_, _, err = r.send(ctx, r.ask, s, m, p, json.RawMessage("null"))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -156,6 +156,7 @@ var statusOf = map[post.Reason]ledger.Code{
 	post.Deferred: ledger.Forbidden, post.NotAllowed: ledger.Forbidden,
 	post.Timeout: ledger.Conflict, post.AgentExited: ledger.Conflict, post.Unreachable: ledger.Conflict,
 	post.LimitExceeded: ledger.Conflict, post.NotOpen: ledger.Conflict,
+	post.Refused: ledger.Unprocessable, post.Broken: ledger.Unprocessable, post.CircuitOpen: ledger.TooMany,
 }
 
 // refused answers a failure of a message.

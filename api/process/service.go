@@ -9,7 +9,6 @@ import (
 
 	calls "github.com/selvage-mesh/selvage/adapter/service"
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/company/service"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/kernel"
@@ -88,13 +87,10 @@ type (
 // providersOf returns the processes that provide a service now, with the names of their nodes.
 func providersOf(tx *ledger.Tx, s service.Service) (out []calls.Provider, nodes map[string]string) {
 	nodes = map[string]string{}
-	d, _ := replica.Named(tx, s.Provider)
-	for _, r := range d.Replicas {
-		if r.State == replica.Running && r.PID != 0 && replica.SessionOpen(tx, r) {
-			n, _ := ledger.FindNode(tx, identity.NodeID(r.Node))
-			nodes[r.Node] = n.Name
-			out = append(out, calls.Provider{Node: r.Node, PID: r.PID})
-		}
+	out = calls.ProvidersOf(tx, s)
+	for _, p := range out {
+		n, _ := ledger.FindNode(tx, identity.NodeID(p.Node))
+		nodes[p.Node] = n.Name
 	}
 	return out, nodes
 }
@@ -220,7 +216,7 @@ func refusedCall(err error) error {
 	case errors.Is(err, calls.ErrNoMethod):
 		return api.NotFound(text)
 	case errors.Is(err, calls.ErrParams), errors.Is(err, calls.ErrRefused), errors.Is(err, calls.ErrTimeout),
-		errors.Is(err, calls.ErrContract):
+		errors.Is(err, calls.ErrContract), errors.Is(err, calls.ErrLost):
 		// Not 503: clients send that again by themselves, and a provider may have done it.
 		return ledger.Refuse(ledger.Unprocessable, nil, "%s", text)
 	}

@@ -20,19 +20,33 @@ const (
 	LimitExceeded    Reason = "resource_limit_exceeded" // of the sender: it has sent as much as it may
 	NotAllowed       Reason = "capability_denied"
 	NotOpen          Reason = "not_open" // an acknowledgement or a reply that nobody waits for
+
+	// Of a call of a registered service: its provider answered with an error of its own, or with what
+	// the contract does not allow; or the breakers of all its providers are open.
+	Refused     Reason = "service_refused"
+	Broken      Reason = "service_contract"
+	CircuitOpen Reason = "service_circuit_open"
 )
 
 // A Failure is why a message was not delivered, with what to do about it.
 type Failure struct {
 	Reason Reason
 	Detail string
+	// Unsure: the message may have arrived all the same.
+	Unsure bool
 }
 
 func (f *Failure) Error() string { return string(f.Reason) + ": " + f.Detail }
 
 // Fail returns a failure.
 func Fail(r Reason, format string, args ...any) *Failure {
-	return &Failure{r, fmt.Sprintf(format, args...)}
+	return &Failure{Reason: r, Detail: fmt.Sprintf(format, args...)}
+}
+
+func unsure(r Reason, format string, args ...any) *Failure {
+	f := Fail(r, format, args...)
+	f.Unsure = true
+	return f
 }
 
 // A Letter is a message that was not delivered.

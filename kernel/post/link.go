@@ -48,9 +48,10 @@ type link struct {
 }
 
 type flight struct {
-	m     *Message
-	from  origin
-	until time.Time
+	m      *Message
+	from   origin
+	until  time.Time
+	number uint64 // of its frame
 }
 
 // windowBits is how far a doubled frame may lag behind and still be found: four windows of
@@ -118,7 +119,7 @@ func (o *Office) fly(l *link, m *Message, to kernel.Address, from origin, now ti
 	if m.Reliable { // this attempt; the outbox makes the next one
 		until = now.Add(min(FirstRetry, m.Deadline.Sub(now)))
 	}
-	l.flights[l.seq] = &flight{m, from, until}
+	l.flights[l.seq] = &flight{m, from, until, l.frames + 1}
 	l.bytes += m.Payload.Size()
 	o.out(to.Node, Frame{Kind: FrameDeliver, Seq: l.seq, PID: to.PID, Message: m})
 }
@@ -175,7 +176,7 @@ func (o *Office) Arrive(now time.Time, from string, f Frame) {
 			o.complete(fl.from, nil)
 			return
 		}
-		no := &Failure{f.Reason, f.Detail}
+		no := &Failure{Reason: f.Reason, Detail: f.Detail}
 		if fl.m.WantsReply {
 			o.endCall(fl.m.ID, nil, no)
 		}
@@ -183,31 +184,50 @@ func (o *Office) Arrive(now time.Time, from string, f Frame) {
 	case FrameHandled:
 		o.settled(f.ID, nil)
 	case FrameBack:
-		o.back(f.ID, &Failure{f.Reason, f.Detail})
+		o.back(f.ID, &Failure{Reason: f.Reason, Detail: f.Detail})
 	case FrameReply:
 		if f.Message != nil {
 			f.Message.Correlation = f.ID
 			o.answered(now, f.Message)
 			return
 		}
-		o.endCall(f.ID, nil, &Failure{f.Reason, f.Detail})
+		o.endCall(f.ID, nil, &Failure{Reason: f.Reason, Detail: f.Detail})
 	}
 }
 
-// Lost says that the connection to a node is broken: what was on its way there is given up.
-func (o *Office) Lost(now time.Time, node, why string) {
+// Lost says that the connection to a node is broken: what was on its way there is given up. Frames
+// up to the number written may have arrived, later ones up to last can not; those after last are on
+// their way by a new connection.
+func (o *Office) Lost(now time.Time, node, why string, written, last uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	l := o.links[node]
 	if l == nil {
 		return
 	}
-	f := Fail(Unreachable, "node %s does not answer (%s); it is not known whether the message arrived", node, why)
+	f := unsure(Unreachable, "node %s does not answer (%s); it is not known whether the message arrived", node, why)
+	unsent := Fail(Unreachable, "node %s does not answer (%s): the message was not sent", node, why)
 	for _, seq := range sortedKeys(l.flights) {
-		o.giveUp(now, node, l, seq, f)
+		switch fl := l.flights[seq]; {
+		case fl.number > last:
+		case fl.number <= written:
+			o.giveUp(now, node, l, seq, f)
+		default:
+			if fl.m.WantsReply && o.endCall(fl.m.ID, nil, unsent) {
+				o.bury(now, fl.m, unsent)
+			}
+			o.giveUp(now, node, l, seq, unsent)
+		}
+	}
+	again := map[string]bool{} // they still have a way
+	for _, fl := range l.flights {
+		again[fl.m.ID] = true
+	}
+	for _, w := range l.wait {
+		again[w.m.ID] = true
 	}
 	for _, id := range sortedKeys(o.calls) {
-		if c := o.calls[id]; c.to.Node == node {
+		if c := o.calls[id]; c.to.Node == node && !again[id] {
 			o.bury(now, c.m, f)
 			o.endCall(id, nil, f)
 		}
@@ -220,7 +240,7 @@ func (o *Office) giveUp(now time.Time, node string, l *link, seq uint64, f *Fail
 	case !o.cfg.bugs.loseCredits:
 		o.land(node, l, seq, now)
 	default: // planted: the credit stays taken
-		l.flights[seq+1<<40] = &flight{fl.m, origin{}, now.Add(1 << 60)}
+		l.flights[seq+1<<40] = &flight{fl.m, origin{}, now.Add(1 << 60), fl.number}
 		delete(l.flights, seq)
 	}
 	if !fl.m.Reliable && !fl.m.WantsReply {
@@ -234,7 +254,7 @@ func (o *Office) tickLinks(now time.Time) {
 		l := o.links[node]
 		for _, seq := range sortedKeys(l.flights) {
 			if fl := l.flights[seq]; now.After(fl.until) {
-				o.giveUp(now, node, l, seq, Fail(Timeout,
+				o.giveUp(now, node, l, seq, unsure(Timeout,
 					"node %s did not answer in time; it is not known whether the message arrived", node))
 			}
 		}

@@ -246,6 +246,14 @@ func (o *Office) Ask(now time.Time, m *Message, to kernel.Address) (*Ticket, err
 	return c.ticket, nil
 }
 
+// Abandon says that nobody waits for the reply to a request any longer. A reply that comes is a dead
+// letter.
+func (o *Office) Abandon(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.endCall(id, nil, unsure(Timeout, "its caller waits no longer"))
+}
+
 func (o *Office) endCall(id string, answer *Message, f *Failure) bool {
 	c := o.calls[id]
 	if c == nil {
@@ -341,7 +349,7 @@ func (o *Office) Tick(now time.Time) {
 	slices.Sort(late)
 	for _, id := range late {
 		c := o.calls[id]
-		f := Fail(Timeout, "no reply within %s; it is not known whether process %s has handled the request",
+		f := unsure(Timeout, "no reply within %s; it is not known whether process %s has handled the request",
 			c.m.Deadline.Sub(c.m.At), c.to)
 		o.bury(now, c.m, f)
 		o.endCall(id, nil, f)

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -321,7 +322,8 @@ func (w *world) kill(n *simNode) {
 	w.after(3*time.Second, func() {
 		for _, other := range w.nodes {
 			if other.office != nil && other != n {
-				other.office.Lost(w.now, id, "it is down")
+				// The network of the simulation takes frames at once.
+				other.office.Lost(w.now, id, "it is down", math.MaxUint64, math.MaxUint64)
 			}
 		}
 	})
