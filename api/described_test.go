@@ -17,13 +17,13 @@ import (
 
 // A description is what the tests read of the OpenAPI document.
 type description struct {
-	Paths      map[string]map[string]described `json:"paths"`
+	Paths      map[string]map[string]operation `json:"paths"`
 	Components struct {
 		Schemas map[string]*schema `json:"schemas"`
 	} `json:"components"`
 }
 
-type described struct {
+type operation struct {
 	Parameters []struct {
 		Name   string  `json:"name"`
 		In     string  `json:"in"`

@@ -16,6 +16,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/api/described"
 )
 
 const (
@@ -53,8 +54,8 @@ func (f *flood) fail(format string, args ...any) {
 	}
 }
 
-// send sends a request and fails the test when the answer is a failure: 5xx but
-// for a queue that is full or a state that is not there yet.
+// send sends a request and fails the test when the answer is a failure (5xx but for a queue
+// that is full or a state that is not there yet) or not what the description of the API says.
 func (f *flood) send(method, path, body string, headers ...string) apitest.Answer {
 	f.t.Helper()
 	f.sent++
@@ -88,6 +89,12 @@ func (f *flood) send(method, path, body string, headers ...string) apitest.Answe
 	a := apitest.Answer{Status: res.StatusCode, Header: res.Header, Body: b}
 	if a.Status >= 500 && !(a.Status == 503 && a.Header.Get("Retry-After") != "") {
 		f.fail("%s %.200s %.200q %q answered %d %.200s", method, path, body, headers, a.Status, a.Body)
+	}
+	if method != "HEAD" {
+		if err := described.Untrue(method, path, a.Status, a.Header, a.Body); err != nil {
+			f.fail("%s %.200s %.200q %q answered %d %.200s, which is not what the description of the API says: %v", method,
+				path, body, headers, a.Status, a.Body, err)
+		}
 	}
 	return a
 }

@@ -175,6 +175,8 @@ func run(ctx context.Context, c Config) (err error) {
 			return err
 		}
 		defer os.RemoveAll(c.Dir)
+	} else if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
 	}
 	if c.Bin, err = filepath.Abs(c.Bin); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,8 +56,8 @@ func operationOf(method, target string) (d *document, pattern string, err error)
 		return nil, "", err
 	}
 	at, err := url.ParseRequestURI(target)
-	if err != nil {
-		return d, "", nil // nobody answers it as a route
+	if err != nil || at.Path != path.Clean(at.Path) {
+		return d, "", nil // nobody answers it as a route: a path that is not clean is sent to the one that is
 	}
 	_, pattern = d.mux.Handler(&http.Request{Method: method, URL: at, Host: "test"})
 	return d, pattern, nil

@@ -2,7 +2,9 @@ package live
 
 import (
 	"context"
+	"encoding/base64"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +17,8 @@ import (
 // message.
 func followSocket(rc *api.Request) (api.Response, error) {
 	s := rc.Server
-	if !strings.EqualFold(rc.HTTP.Header.Get("Upgrade"), "websocket") {
-		return api.Response{}, api.Invalid("Expected a WebSocket: the headers Upgrade and Connection are missing")
+	if err := handshake(rc.HTTP.Header); err != nil {
+		return api.Response{}, err
 	}
 	f, start, err := follow(s, rc)
 	if err != nil {
@@ -87,4 +89,22 @@ func ping(ctx context.Context, c *websocket.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, api.WriteTimeout)
 	defer cancel()
 	return c.Ping(ctx)
+}
+
+// handshake refuses a request that opens no WebSocket (RFC 6455, section 4.2.1), before the
+// library does so in plain text.
+func handshake(h http.Header) error {
+	upgrades := slices.ContainsFunc(strings.Split(strings.Join(h.Values("Connection"), ","), ","), func(s string) bool {
+		return strings.EqualFold(strings.TrimSpace(s), "upgrade")
+	})
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(h.Get("Sec-WebSocket-Key")))
+	switch {
+	case !upgrades || !strings.EqualFold(h.Get("Upgrade"), "websocket"):
+		return api.Invalid("Expected a WebSocket: the headers Upgrade and Connection are missing")
+	case h.Get("Sec-WebSocket-Version") != "13":
+		return api.Invalid("Expected version 13 of WebSocket, in the header Sec-WebSocket-Version")
+	case err != nil || len(key) != 16 || len(h.Values("Sec-WebSocket-Key")) > 1:
+		return api.Invalid("Expected one header Sec-WebSocket-Key, 16 bytes in base64")
+	}
+	return nil
 }
