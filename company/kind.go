@@ -73,6 +73,9 @@ const (
 	// company. NoWork: it never does. All other kinds may.
 	SeldomWork
 	NoWork
+	// ByGiver: the node that took the command in does what it allows, and nobody else. When a person approves one that
+	// waited, its giver gives it again and it is carried out once.
+	ByGiver
 )
 
 // Has reports whether k has all of t.

@@ -31,7 +31,7 @@ var Travelling = []string{
 var Derived = []string{
 	"issue-said", "issue-index", "part", "part-total", "memory-use", "agent-clock", "tree-hold-count", "asset",
 	"budget-resume", "memory-count", "memory-change", "memory-like", "memory-linking",
-	"decision-count", "decision-same",
+	"decision-count", "decision-same", "governance-permit-for",
 }
 
 // Staying are all other tables. The API shows Kind: do not rename.
@@ -47,7 +47,7 @@ var Staying = []StayingKind{
 	{"skill_versions", "An imported skill begins as it is.", []string{"skill-version"}},
 	{"approvals", "What was decided is history of the company that decided; the strategies that its board has approved travel.", []string{"approval", "approval-draft", "approval-comment"}},
 	{"governance_decisions", "What the gate decided is history of the company and of the constitution that decided.",
-		[]string{"decision", "governance-waiting", "governance-tally"}},
+		[]string{"decision", "governance-waiting", "governance-tally", "governance-permit"}},
 	{"governance_places", "How careful a place is belongs to the place.", []string{"governance-place"}},
 	{"execution_decisions", "What was decided is history of the company that decided; the comments that say why travel.",
 		[]string{"execution-decision"}},

@@ -30,7 +30,7 @@ func (w Weight) With(facts func(cmd *ledger.Command, known *governance.Context))
 var Weights = struct {
 	Marks, Talk, Task, Text, Erase, Execute, SetUp, MeshSettings, Hire, Steering, Ends, Retires,
 	Spending, Skilling, Deploying, Sealing, Admitting, AdmittingNodes, Expelling, Empowering, ByNodes, Upkeep, Reporting,
-	Halting, Answering, Amending, Entering, Bytes, Installing, Removing, Spawning Weight
+	Halting, Answering, Amending, Asking, Entering, Bytes, Installing, Removing, Spawning Weight
 }{
 	// Marks: what concerns only how one reader sees things.
 	Marks: Weight{Class: governance.Work, Effect: governance.Effect{governance.Risk: 20}},
@@ -101,6 +101,8 @@ var Weights = struct {
 	Answering: Weight{Free: "it is a person's answer to what was asked"},
 	// Amending: the amendment rule decides about it.
 	Amending: Weight{Free: "the amendment rule decides about it, so that no rule can lock everybody out"},
+	// Asking: the gate is asked about an act that is no command, or its answer is used.
+	Asking: Weight{Free: "it asks the gate about another act: its handler weighs that one"},
 	// Entering: signing in and out, with one's own keys.
 	Entering: Weight{Free: "people sign in and out, and keep their own keys: a rule must not lock out who can mend it"},
 	// Bytes: bytes that are nothing until a command names them.

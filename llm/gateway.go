@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -319,7 +320,7 @@ func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, 
 		g.mu.Unlock()
 	}()
 	if c.scene, err = g.look(who); err == nil {
-		err = g.weigh(who)
+		err = g.weigh(who, p.model, body)
 	}
 	if err == nil {
 		err = c.do()
@@ -333,12 +334,14 @@ func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, 
 	}
 }
 
-// weigh asks the gate about a call of a run.
-func (g *Gateway) weigh(who Caller) error {
+// weigh asks the gate about a call of a run. What a person permits is this call with this body.
+func (g *Gateway) weigh(who Caller, model string, body []byte) error {
 	if g.conf.Weigh == nil {
 		return nil
 	}
-	return g.conf.Weigh(govern.Local{Action: "model.call", Agent: who.Agent, Company: who.Company, Run: who.Run})
+	return g.conf.Weigh(govern.Local{Action: "model.call", Agent: who.Agent, Company: who.Company, Run: who.Run,
+		Arguments: govern.ArgumentsOf(body),
+		Detail:    fmt.Sprintf("model %.200q, %d bytes of messages and settings", model, len(body))})
 }
 
 // do calls the targets in order until one answers.

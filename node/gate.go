@@ -9,6 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -29,22 +33,74 @@ type localGate struct {
 	counter govern.Counter
 }
 
-// Weigh asks the constitution, as this node has it, about an act. The act may happen when the answer is nil.
+// Weigh asks the constitution, as this node has it, about an act. The act may happen when the answer is nil. One that a
+// rule lets wait is put before a person; when they have approved it, it may happen, with the arguments that it had.
 func (n *Node) Weigh(l govern.Local) error {
-	var d govern.Decision
-	worthy, no := false, error(nil)
-	l.Counter, l.At = &n.gate.counter, time.Now()
+	var j govern.Judgement
+	l.Counter, l.At, l.Adrift = &n.gate.counter, time.Now(), !n.work.worker.Holds()
 	if err := n.ledger.View(func(tx *ledger.Tx) error {
-		d, worthy, no = govern.WeighLocal(tx,
-			l)
+		j = govern.Judge(tx, l)
 		return nil
 	}); err != nil {
 		return errors.Join(errNotWeighed, err)
 	}
-	if worthy {
-		n.gate.keep(d)
+	switch {
+	case j.Ask:
+		return n.askPerson(l, j)
+	case j.Refusal == nil && j.Permit != nil && j.Permit.Once:
+		// Two nodes may know of the permit. The mesh gives it to one of them.
+		if err := n.usePermit(l, *j.Permit); err != nil {
+			return err
+		}
 	}
-	return no
+	if j.Worthy {
+		n.gate.keep(j.Decision)
+	}
+	return j.Refusal
+}
+
+// askPerson puts an act before a person, and returns what becomes of it. The command stores the decision.
+func (n *Node) askPerson(l govern.Local, j govern.Judgement) error {
+	known := l.Known
+	known.Past = j.Decision.Act.Context.Past
+	ctx, cancel := context.WithTimeout(context.Background(), submitTimeout)
+	defer cancel()
+	receipt, err := n.submit(ctx, n.command(govern.KindPermit, l.Company, govern.AskPermit{
+		ID: uuid.Must(uuid.NewV7()).String(), Agent: l.Agent,
+		Action: l.Action, Arguments: l.Arguments, Once: l.Once, Known: known, Run: l.Run, Detail: l.Detail}))
+	if err == nil {
+		err = receipt.Err()
+	}
+	var out govern.PermitAnswer
+	if err == nil {
+		err = ledger.Unmarshal(receipt.Value, &out)
+	}
+	if err != nil {
+		n.log.Warn("a person could not be asked about an act", "action", l.Action, "agent", l.Agent, "error", err)
+		n.gate.keep(j.Decision)
+		return j.Refusal
+	}
+	if out.Status != govern.PermitGranted {
+		return out.Refusal()
+	}
+	// By now a person has approved it, or the constitution has no objection any more.
+	if l.Once {
+		return n.usePermit(l, govern.Permit{ID: out.Permit})
+	}
+	return nil
+}
+
+// usePermit uses up a permit that holds once.
+func (n *Node) usePermit(l govern.Local, p govern.Permit) error {
+	err := n.carryOut(context.Background(), n.command(govern.KindPermitUse, l.Company, govern.UsePermit{Permit: p.ID,
+		Agent: l.Agent, Action: l.Action, Arguments: l.Arguments}))
+	if no, ok := errors.AsType[*ledger.Refusal](err); ok {
+		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, no.Detail, "%s", no.Message)
+	}
+	if err != nil {
+		return errors.Join(errNotWeighed, err)
+	}
+	return nil
 }
 
 var errNotWeighed = errors.New("the act can not be weighed, so it does not happen")

@@ -32,6 +32,8 @@ type Egress struct {
 	Hosts []string
 	// Private are networks that are not public and may be reached nevertheless.
 	Private []netip.Prefix
+	// Before is asked about each fetch that may go to its host; a refusal of it is the guest's answer. Optional.
+	Before func(ctx context.Context, method string, to *url.URL, request json.RawMessage) error
 	// Seen is told of each fetch that was tried, with status 0 when nothing was
 	// answered. Optional.
 	Seen func(method, host string, status int)
@@ -134,6 +136,11 @@ func Fetch(e Egress) HostFunc {
 		for k, v := range f.Headers {
 			if !strings.EqualFold(k, "Host") {
 				req.Header.Set(k, v)
+			}
+		}
+		if e.Before != nil {
+			if err := e.Before(ctx, req.Method, u, request); err != nil {
+				return nil, err
 			}
 		}
 		res, err := client.Do(req)

@@ -81,11 +81,11 @@ func (r *run) host() sandbox.Host {
 		all[name] = func(ctx context.Context, request json.RawMessage) (any, error) { return r.route(ctx, to, request) }
 	}
 	if len(r.config.FetchHosts) > 0 {
-		all["http.fetch"] = r.weighed("network.egress",
-			sandbox.Fetch(sandbox.Egress{Hosts: r.config.FetchHosts, Private: r.adapter.cfg.Private,
-				Seen: func(method, host string, status int) {
-					r.inv.Log("system", fmt.Sprintf("[selvage] fetch %s %s %d\n", method, host, status))
-				}}))
+		all["http.fetch"] = sandbox.Fetch(sandbox.Egress{Hosts: r.config.FetchHosts, Private: r.adapter.cfg.Private,
+			Before: r.weighed,
+			Seen: func(method, host string, status int) {
+				r.inv.Log("system", fmt.Sprintf("[selvage] fetch %s %s %d\n", method, host, status))
+			}})
 	}
 	granted := sandbox.Host{}
 	for _, name := range []string{"clock.now", "random"} { // every guest has these unless they are denied here
@@ -112,20 +112,23 @@ func (r *run) granted(method string) bool {
 	})
 }
 
-// weighed asks the gate before a host function acts outside the company.
-func (r *run) weighed(action string, f sandbox.HostFunc) sandbox.HostFunc {
+// weighed asks the gate about a request that the agent may make: whether it should. A person permits this request, once
+// unless it only reads.
+func (r *run) weighed(_ context.Context, method string, to *url.URL, request json.RawMessage) error {
 	if r.adapter.cfg.Weigh == nil {
-		return f
+		return nil
 	}
-	return func(ctx context.Context, request json.RawMessage) (any, error) {
-		l := govern.Local{Action: action, Agent: r.inv.Run.Agent, Company: r.inv.Run.Company, Run: r.inv.Run.ID,
-			Known: governance.Context{Outside: true}}
-		if err := r.adapter.cfg.Weigh(l); err != nil {
-			return nil, &sandbox.HostError{Code: string(sandbox.GovernanceDenied), Message: err.Error(),
-				Reason: string(company.DeniedRule)}
-		}
-		return f(ctx, request)
+	// What a query or a user name says can be secret.
+	where := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
+	l := govern.Local{Action: "network.egress", Agent: r.inv.Run.Agent, Company: r.inv.Run.Company, Run: r.inv.Run.ID,
+		Known: governance.Context{Outside: true}, Arguments: govern.ArgumentsOf(request),
+		Detail: fmt.Sprintf("%.20s %.400s, request of %d bytes", method, where.String(), len(request)),
+		Once:   method != http.MethodGet && method != http.MethodHead}
+	if err := r.adapter.cfg.Weigh(l); err != nil {
+		return &sandbox.HostError{Code: string(sandbox.GovernanceDenied), Message: err.Error(),
+			Reason: string(company.DeniedRule)}
 	}
+	return nil
 }
 
 // acting makes a host function fail when the node may no longer act.

@@ -35,7 +35,13 @@ func Weigh(c *ledger.Context) error {
 	if of.past {
 		act.Context.Past = counted(c.Tx, act.Company, c.Cmd.Actor, act.Action).Past(core.TimeOf(c.Now))
 	}
-	said := of.gate.Decide(act)
+	said, by := of.gate.Decide(act), ""
+	if said.Verdict == governance.Defer && kind.Has(company.ByGiver) {
+		if p, ok := useFor(c, act.Company, said); ok {
+			act.Context.Approved, by = true, p.ID
+			said = of.gate.Decide(act)
+		}
+	}
 	if of.past {
 		count(c, c.Cmd.Actor, act, said.Verdict, said.Effect)
 	}
@@ -44,7 +50,7 @@ func Weigh(c *ledger.Context) error {
 	}
 	act.Rank = rankOf(c.Tx, c.Cmd, true)
 	d := decisionOf(c, act, said, s)
-	d.Kind = kind.Name
+	d.Kind, d.Approval = kind.Name, by
 	switch said.Verdict {
 	case governance.Deny:
 		return deny(c, d)

@@ -387,7 +387,7 @@ func TestTheGateAtSpawn(t *testing.T) {
 	}
 	x, worthy, err := local(of)
 	if err == nil || !worthy || x.Said.Verdict != governance.Defer || !strings.Contains(err.Error(),
-		"an act at a node does not wait, so it is denied") {
+		"nobody can be asked here, so it is denied") {
 		t.Errorf("a process of a company: %v, %s", err, x.Said.Verdict)
 	}
 	x, worthy, err = local("")

@@ -18,6 +18,20 @@ const (
 	// what a place can say.
 	WaitFor        = 24 * time.Hour
 	MaxWaitMinutes = 30 * 24 * 60
+	// MaxWaitingActs bounds the acts at nodes of one agent that wait: one that tries ever new arguments must not fill
+	// the board's list.
+	MaxWaitingActs = 10
+	// MaxPermits bounds the permits of a company, which are kept for PermitKept after their end.
+	MaxPermits = 2_000
+	PermitKept = 24 * time.Hour
+	// permitChunk bounds the ended permits that go when one comes.
+	permitChunk = 4
+	// PermitFor is how long a permit holds unless it says otherwise: the agent is woken when it is granted. MaxPermitFor
+	// bounds what it can say.
+	PermitFor    = time.Hour
+	MaxPermitFor = 24 * time.Hour
+	// MaxDetail bounds what people see of an act's arguments, in bytes.
+	MaxDetail = 500
 	// lapseChunk bounds the waiting commands that one governance.lapse denies.
 	lapseChunk = 50
 	// MaxOpen bounds the amendments that are not decided yet: each of them is read by people.

@@ -24,43 +24,104 @@ type Local struct {
 	// Board: the mesh does what the board has set up, such as the start of a declared process. It has the board's
 	// rank, and nobody has approved this very act.
 	Board bool
+	// Arguments is the SHA-256 of the act's arguments, in hex: a person who is asked permits the act with these, and no
+	// other. Without one nobody can be asked. Detail is what the person sees of them: at most [MaxDetail] bytes, no secrets.
+	Arguments, Detail string
+	// Once: the act changes something outside the mesh, so that a permit for it holds once.
+	Once bool
+	// Adrift: the node has lost its lease. It may not know what was revoked, so no permit and no elevation helps it.
+	Adrift bool
+}
+
+// A Judgement is what a node knows of an act after it has weighed it.
+type Judgement struct {
+	Decision Decision
+	Worthy   bool    // the decision is to be recorded, by a [Record] command of the node
+	Refusal  error   // nil: the act may happen, with the permit if there is one
+	Permit   *Permit // that lets the act happen which a rule would let wait
+	Ask      bool    // a person can be asked, by a [KindPermit] command of the node
 }
 
 // WeighLocal weighs an act at a node with the constitution that the node has. The act may happen when the error is nil;
 // otherwise it is the refusal, with the rule and its reason. Worthy reports that the decision is to be recorded, by a
 // [Record] command of the node.
 func WeighLocal(tx *ledger.Tx, l Local) (d Decision, worthy bool, refusal error) {
+	j := Judge(tx, l)
+	return j.Decision, j.Worthy, j.Refusal
+}
+
+// Judge weighs an act at a node with the constitution and the permits that the node has.
+func Judge(tx *ledger.Tx, l Local) (j Judgement) {
 	s, err := InForce(tx)
 	if err != nil {
-		return d, false, errUnreadable(err)
+		return Judgement{Refusal: errUnreadable(err)}
 	}
 	g, err := GateOf(tx, s)
 	if err != nil {
-		return d, false, errUnreadable(err)
+		return Judgement{Refusal: errUnreadable(err)}
+	}
+	decide := func(act governance.Act) governance.Decision {
+		said := g.Decide(act)
+		if said.Verdict != governance.Defer || l.Adrift {
+			return said
+		}
+		p, ok := permitFor(tx, l.Company, l.Agent, l.Action, l.Arguments)
+		if !ok || !p.covers(said, core.TimeOf(l.At)) {
+			return said
+		}
+		act.Context.Approved = true
+		j.Permit = &p
+		return g.Decide(act)
 	}
 	act := actOfLocal(tx, s, l)
 	var said governance.Decision
 	if act.Context.Past = nil; l.Counter != nil && g.past {
-		act, said = l.Counter.weigh(act, core.TimeOf(l.At), g.Decide)
+		act, said = l.Counter.weigh(act, core.TimeOf(l.At), decide)
 	} else {
-		said = g.Decide(act)
+		said = decide(act)
 	}
-	d = Decision{Company: l.Company, Act: act, Version: s.Version, Said: saidOf(said), Run: l.Run, Count: 1,
-		Actor: "agent"}
-	worthy = said.Verdict != governance.Permit || said.Effect[governance.Risk] >= HighRisk
+	j.Decision = Decision{Company: l.Company, Version: s.Version, Said: saidOf(said), Run: l.Run, Count: 1, Actor: "agent"}
+	if j.Permit != nil {
+		act.Context.Approved, j.Decision.Approval = true, j.Permit.ID
+	}
+	j.Decision.Act = act
+	j.Worthy = said.Verdict != governance.Permit || said.Effect[governance.Risk] >= HighRisk
 	if said.Verdict == governance.Permit || said.Verdict == governance.Warn {
-		return d, worthy, nil
+		return j
 	}
-	v := d.strictest()
+	v := j.Decision.strictest()
+	j.Ask = said.Verdict == governance.Defer && l.Company != "" && l.Agent != "" && l.Arguments != "" && !l.Adrift
+	j.Refusal = refuseLocal(v, said.Verdict, s.Version, said.Reason, "")
+	return j
+}
+
+// refuseLocal is the 403 of an act at a node. One that waits as an approval says so.
+func refuseLocal(v Voice, verdict governance.Verdict, version uint64, reason, approval string) error {
 	details := core.Object{}.Str("code", company.GovernanceDenied).Str("reason", string(company.DeniedRule)).
-		Null("rule", v.Rule).Null("branch", string(v.Branch)).
-		Null("severity", string(v.Severity)).Str("decision", said.Verdict.String()).Uint("constitution", s.Version).Close()
-	if said.Verdict == governance.Defer {
-		return d, worthy, core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
-			"Rule %s of the constitution: %s. A person would have to approve it; an act at a node does not wait, so it is denied", v.Rule, said.Reason)
+		Null("rule", v.Rule).Null("branch", string(v.Branch)).Null("severity", string(v.Severity)).
+		Str("decision", verdict.String()).Null("approvalId", approval).Uint("constitution", version).Close()
+	switch {
+	case approval != "":
+		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
+			"Rule %s of the constitution: %s. It waits for the board as approval %s; do it again, with the same arguments, "+
+				"once that is approved", v.Rule, reason, approval)
+	case verdict == governance.Defer:
+		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
+			"Rule %s of the constitution: %s. A person would have to approve it, and nobody can be asked here, so it is denied",
+			v.Rule, reason)
+	case v.Rule == "":
+		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Denied: %s", reason)
 	}
-	return d, worthy, core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
-		"Denied by rule %s of the constitution: %s", v.Rule, said.Reason)
+	return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
+		"Denied by rule %s of the constitution: %s", v.Rule, reason)
+}
+
+// Refusal is what a node tells an agent whose act was put before a person, or was denied after all; nil: it is granted.
+func (a PermitAnswer) Refusal() error {
+	if a.Status == PermitGranted {
+		return nil
+	}
+	return refuseLocal(a.Voice, a.Verdict, a.Version, a.Reason, a.Approval)
 }
 
 // actOfLocal takes from the state who acts and where.
@@ -133,6 +194,14 @@ func recordLocal(c *ledger.Context, p Record) (any, error) {
 		if err := d.ofCompany(c.Tx); err != nil {
 			return nil, err
 		}
+		if d.Act.Context.Approved {
+			p, ok := permits.Get(c.Tx, c.Cmd.Company, d.Approval)
+			if !ok || !p.Approved || p.Act.Agent != d.Act.Agent || p.Act.Action != d.Act.Action {
+				return nil, ledger.Refuse(ledger.Unprocessable, nil, "decisions: number %d has no permit that approves it", n)
+			}
+		} else {
+			d.Approval = ""
+		}
 		if !d.Again(g).Equal(d.Said) {
 			return nil, ledger.Refuse(ledger.Unprocessable, nil,
 				"decisions: number %d does not follow from version %d of the constitution", n, d.Version)
@@ -142,7 +211,7 @@ func recordLocal(c *ledger.Context, p Record) (any, error) {
 		if n > 0 {
 			d.ID += "-" + strconv.Itoa(n)
 		}
-		d.LastAt, d.Approval, d.Answer = d.At, "", ""
+		d.LastAt, d.Answer = d.At, ""
 		if _, ok := sameDenial(c, d); ok {
 			continue
 		}

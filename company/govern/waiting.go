@@ -2,7 +2,7 @@ package govern
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -13,7 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A waiting row is a command that waits for a person. Its key is the ID of the approval.
+// A waiting row is a command, or an act at a node, that waits for a person. Its key is the ID of the approval.
 type waiting struct {
 	Decision   string            `cbor:"1,keyasint"`
 	Kind       string            `cbor:"2,keyasint"`
@@ -24,12 +24,21 @@ type waiting struct {
 	Rules      []string          `cbor:"7,keyasint"` // that block it, as people were told
 	Version    uint64            `cbor:"8,keyasint"` // of the constitution then
 	Due        core.Time         `cbor:"9,keyasint"`
-	Same       [32]byte          `cbor:"10,keyasint"` // hash of actor, kind and payload
+	Same       [32]byte          `cbor:"10,keyasint"` // hash of actor, kind and payload, or of agent, action and arguments
+	// Of an act that is no command: a person who approves it grants a permit.
+	Act       *governance.Act `cbor:"11,keyasint,omitempty"`
+	Arguments string          `cbor:"12,keyasint,omitempty"` // their SHA-256
+	Once      bool            `cbor:"13,keyasint,omitempty"`
+	Lasts     uint64          `cbor:"14,keyasint,omitempty"` // of the permit, in seconds
+	Detail    string          `cbor:"15,keyasint,omitempty"` // what people see of the arguments
 }
 
 // Clone returns a copy that shares no memory with w.
 func (w waiting) Clone() waiting {
 	w.Payload, w.Rules = slices.Clone(w.Payload), slices.Clone(w.Rules)
+	if w.Act != nil {
+		w.Act = new(Decision{Act: *w.Act}.Clone().Act)
+	}
 	return w
 }
 
@@ -56,49 +65,77 @@ var waitingKinds = []company.Kind{
 // wait stores a command for a person to approve, and refuses it for now.
 func wait(c *ledger.Context, d Decision) error {
 	v := d.strictest()
-	same := sha256.Sum256(ledger.Marshal(struct {
-		Actor   ledger.Actor `cbor:"1,keyasint"`
-		Kind    string       `cbor:"2,keyasint"`
-		Payload []byte       `cbor:"3,keyasint"`
-	}{c.Cmd.Actor, c.Cmd.Kind, c.Cmd.Payload}))
-	n := 0
-	for id, w := range waitings.All(c.Tx, d.Company) {
-		if w.Same == same {
-			c.Unenter()
-			return refuseWaiting(w.Decision, id, v, w.Version, d.Said.Reason)
-		}
-		n++
-	}
-	if n >= MaxWaiting {
-		d.Said.Verdict = governance.Deny
-		d.Said.Reason = "Too many commands of the company wait for a person already"
+	w := waiting{Decision: d.ID, Kind: c.Cmd.Kind, Actor: c.Cmd.Actor, Credential: c.Cmd.Credential, Run: c.Cmd.Run,
+		Payload: c.Cmd.Payload, Rules: d.blocking(), Version: d.Version}
+	approval, same, err := hold(c, d, w)
+	if no, ok := errors.AsType[*ledger.Refusal](err); ok && no.Code == ledger.TooMany {
+		d.Said.Verdict, d.Said.Reason = governance.Deny, no.Message
 		return deny(c, d)
+	}
+	if err != nil {
+		return err
+	}
+	if same {
+		c.Unenter()
+		w, _ = waitings.Get(c.Tx, d.Company, approval)
+		return refuseWaiting(w.Decision, approval, v, w.Version, d.Said.Reason)
+	}
+	c.Defer()
+	return refuseWaiting(d.ID, approval, v, d.Version, d.Said.Reason)
+}
+
+// hold stores what waits and asks the board about it. Same: it waits already, as that approval.
+func hold(c *ledger.Context, d Decision, w waiting) (approval string, same bool, err error) {
+	w.Same = w.hash()
+	n, acts := 0, 0
+	for id, other := range waitings.All(c.Tx, d.Company) {
+		if other.Same == w.Same {
+			return id, true, nil
+		}
+		if n++; other.Act != nil && other.Actor == w.Actor {
+			acts++
+		}
+	}
+	switch {
+	case n >= MaxWaiting:
+		return "", false, ledger.Refuse(ledger.TooMany, nil,
+			"Too many commands of the company wait for a person already")
+	case w.Act != nil && acts >= MaxWaitingActs:
+		return "", false, ledger.Refuse(ledger.TooMany, nil, "%d acts of the agent wait for a person already", acts)
 	}
 	s, err := InForce(c.Tx)
 	if err != nil {
-		return errUnreadable(err)
+		return "", false, errUnreadable(err)
 	}
-	approval := core.DerivedID("governance-approval", string(d.Company), ledger.Order(c.Height))
-	due := d.At + core.Time(placeFor(c.Tx, s, d.Company, "").wait().Milliseconds())
-	w := waiting{Decision: d.ID, Kind: c.Cmd.Kind, Actor: c.Cmd.Actor, Credential: c.Cmd.Credential, Run: c.Cmd.Run,
-		Payload: c.Cmd.Payload,
-		Rules:   d.blocking(), Version: d.Version, Due: due, Same: same}
+	approval = core.DerivedID("governance-approval", string(d.Company), ledger.Order(c.Height))
+	w.Due = d.At + core.Time(placeFor(c.Tx, s, d.Company, "").wait().Milliseconds())
 	var issues []string
 	if d.Act.Context.Issue != "" && c.Has(entity.IssueTable.Key(d.Company, d.Act.Context.Issue)) {
 		issues = []string{d.Act.Context.Issue}
 	}
-	if err := company.Ask.Ask(c, company.Question{ID: approval, Agent: c.Cmd.Actor.ID, Payload: w.shown(d),
+	if err := company.Ask.Ask(c, company.Question{ID: approval, Agent: w.Actor.ID, Payload: w.shown(d),
 		Issues: issues}); err != nil {
-		return err
+		return "", false, err
 	}
 	putWaiting(c.Tx, d.Company, approval, w)
 	d.Approval = approval
 	store(c.Tx, d)
 	c.Record(ledger.Change{Action: "governance.deferred", EntityType: "decision", EntityID: d.ID,
-		Details: core.Object{}.Str("action", d.Act.Action).Null("rule", v.Rule).Str("approvalId", approval).
+		Details: core.Object{}.Str("action", d.Act.Action).Null("rule", d.strictest().Rule).Str("approvalId", approval).
 			Uint("constitution", d.Version).Close()})
-	c.Defer()
-	return refuseWaiting(d.ID, approval, v, d.Version, d.Said.Reason)
+	return approval, false, nil
+}
+
+// hash is the same for what is asked twice.
+func (w waiting) hash() [32]byte {
+	if w.Act != nil {
+		return sha256.Sum256([]byte("act\x00" + permitKey(w.Actor.ID, w.Act.Action, w.Arguments)))
+	}
+	return sha256.Sum256(ledger.Marshal(struct {
+		Actor   ledger.Actor `cbor:"1,keyasint"`
+		Kind    string       `cbor:"2,keyasint"`
+		Payload []byte       `cbor:"3,keyasint"`
+	}{w.Actor, w.Kind, w.Payload}))
 }
 
 // refuseWaiting is the 409 of a command that waits. It says where.
@@ -122,17 +159,24 @@ func (d Decision) blocking() (out []string) {
 	return out
 }
 
-// shown is what the board sees of the command: who wants to do what, and the rules that block it. The command itself
-// can have secrets, so its hash stands for it.
+// shown is what the board sees: who wants to do what, and the rules that block it. A command, and the arguments of an
+// act, can have secrets, so their hash stands for them.
 func (w waiting) shown(d Decision) []byte {
-	sum := sha256.Sum256(w.Payload)
-	command := core.Object{}.Str("kind", w.Kind).Str("actorType", w.Actor.Type).Str("actorId", w.Actor.ID).
-		Null("runId", w.Run).
-		Str("payloadSha256", hex.EncodeToString(sum[:])).Int("payloadBytes", int64(len(w.Payload))).Close()
-	return core.Object{}.Str("title", "Approve: "+d.Act.Row.Title).Str("summary", d.Said.Reason).
+	action, _ := governance.ActionOf(d.Act.Action)
+	if d.Act.Row != nil {
+		action = *d.Act.Row
+	}
+	o := core.Object{}.Str("title", "Approve: "+action.Title).Str("summary", d.Said.Reason).
 		Str("action", d.Act.Action).Str("agentId", w.Actor.ID).
 		List("rules", w.Rules).Str("reason", d.Said.Reason).Str("decisionId", d.ID).Uint("constitution", d.Version).
-		Time("expiresAt", w.Due).Raw("command", command).Close()
+		Time("expiresAt", w.Due)
+	if w.Act != nil {
+		return o.Raw("act", core.Object{}.Str("action", w.Act.Action).Null("detail", w.Detail).Null("runId", w.Run).
+			Str("argumentsSha256", w.Arguments).Bool("once", w.Once).Int("permitSeconds", int64(w.Lasts)).Close()).Close()
+	}
+	return o.Raw("command", core.Object{}.Str("kind", w.Kind).Str("actorType", w.Actor.Type).Str("actorId", w.Actor.ID).
+		Null("runId", w.Run).Str("payloadSha256", nameOf(w.Payload)).Int("payloadBytes", int64(len(w.Payload))).Close()).
+		Close()
 }
 
 func putWaiting(tx *ledger.Tx, of ledger.CompanyID, approval string, w waiting) {
@@ -152,16 +196,25 @@ func (w waiting) command(tx *ledger.Tx, of ledger.CompanyID) (cmd ledger.Command
 	return cmd, w.Run == "" || entity.RunAlive(tx, of, w.Run, w.Actor.ID)
 }
 
-// decideAgain weighs a waiting command under the constitution in force.
+// decideAgain weighs what waits under the constitution in force.
 func decideAgain(c *ledger.Context, w waiting, approved bool) (Decision, error) {
 	kind, ok := company.KindOf(w.Kind)
 	s, err := InForce(c.Tx)
-	if err != nil || !ok {
+	if err != nil || !ok && w.Act == nil {
 		return Decision{}, errUnreadable(err)
 	}
 	g, err := GateOf(c.Tx, s)
 	if err != nil {
 		return Decision{}, errUnreadable(err)
+	}
+	if w.Act != nil {
+		known := w.Act.Context
+		act := actOfLocal(c.Tx, s, Local{Action: w.Act.Action, Agent: w.Actor.ID, Company: c.Cmd.Company, Run: w.Run,
+			At: c.Now, Known: known})
+		act.Context.Approved, act.Context.Past = approved, known.Past
+		d := decisionOf(c, act, g.Decide(act), s)
+		d.Run, d.Actor = w.Run, w.Actor.Type
+		return d, nil
 	}
 	cmd, _ := w.command(c.Tx, c.Cmd.Company)
 	act := actOf(c.Tx, &cmd, kind, s, true)
@@ -225,6 +278,9 @@ func answered(c *ledger.Context, approval string, approved bool) error {
 	dropWaiting(c.Tx, of, approval, w)
 	if !approved {
 		answer(c.Tx, of, w.Decision, "rejected")
+		if w.Act != nil {
+			return permitted(c, approval, w, Decision{Version: w.Version}, false)
+		}
 		return nil
 	}
 	a := entity.AgentTable.Look(c.Tx, of, w.Actor.ID)
@@ -238,7 +294,14 @@ func answered(c *ledger.Context, approval string, approved bool) error {
 	d.Approval, d.Answer = approval, "approved"
 	store(c.Tx, d)
 	answer(c.Tx, of, w.Decision, "approved")
+	if w.Act != nil {
+		return permitted(c, approval, w, d, true)
+	}
 	kind, _ := company.KindOf(w.Kind)
+	if kind.Has(company.ByGiver) { // carrying it out here would do nothing: it is given again, with the permit
+		w.Arguments, w.Once, w.Lasts = nameOf(w.Payload), true, uint64(PermitFor.Seconds())
+		return permitted(c, approval, w, d, true)
+	}
 	if d.Act.Context.Past != nil {
 		count(c, w.Actor, d.Act, d.Said.Verdict, d.Said.Effect)
 	}

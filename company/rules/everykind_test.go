@@ -982,6 +982,18 @@ func tellOfGovernance(s *storyteller) {
 	s.byNode(govern.KindLapse, govern.Lapse{}, "governance.lapsed & approval.rejected")
 	d, _, _ := govern.WeighLocal(s.Tx, govern.Local{Action: "exec", Agent: ada, Company: s.Company})
 	s.byNode(govern.KindRecord, govern.Record{Decisions: []govern.Decision{d}}, "governance.recorded")
+	at := companytest.As{Agent: ada, Run: s.Run(ada)}
+	for n, kind := range []string{govern.KindPermitUse, govern.KindPermitRevoke} {
+		ask := govern.AskPermit{ID: s.ID(), Agent: ada, Action: "fs.read_file",
+			Arguments: govern.ArgumentsOf([]byte{byte(n)})}
+		s.by(at, govern.KindPermit, ask, "governance.permitted")
+		if kind == govern.KindPermitUse {
+			s.by(at, kind, govern.UsePermit{Permit: ask.ID, Agent: ada, Action: ask.Action, Arguments: ask.Arguments},
+				"governance.permit_used")
+		} else {
+			s.by(companytest.Board, kind, govern.EndPermit{Permit: ask.ID}, "governance.permit_revoked")
+		}
+	}
 }
 
 func tellOfTopics(s *storyteller) {

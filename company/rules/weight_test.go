@@ -13,10 +13,10 @@ import (
 )
 
 // Each kind has a weight: an effect that the gate weighs, or the reason why it is not weighed. What only nodes give is
-// not weighed, and what agents give is, unless it reports or is nothing by itself.
+// not weighed, and what agents give is, unless it reports, is nothing by itself, or its handler weighs what it asks about.
 func TestEveryKindHasAWeight(t *testing.T) {
 	t.Parallel()
-	reports := []string{"cost.report", "tool.trace", "run.callback", "part.put"}
+	reports := []string{"cost.report", "tool.trace", "run.callback", "part.put", govern.KindPermit, govern.KindPermitUse}
 	for _, k := range company.Kinds() {
 		w := k.Weight
 		switch {

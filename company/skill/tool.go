@@ -161,7 +161,7 @@ var toolKinds = []company.Kind{
 		Do: ledger.Typed(HandleDeployTool)},
 	{Name: KindToolRevoke, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Halting,
 		Do: ledger.Typed(revokeTool)},
-	{Name: KindToolExecute, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+	{Name: KindToolExecute, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork | company.ByGiver,
 		Weight: company.Weights.Execute, Do: ledger.Typed(executeTool)},
 }
 
