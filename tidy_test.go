@@ -80,7 +80,7 @@ var homes = map[string]string{
 // what tests and testnets put faults into, so whoever hands a file system on
 // names its type; agents behind a WebSocket are called by their adapter.
 var guests = map[string][]string{
-	"github.com/cockroachdb/pebble/v2/vfs": {"consensus", "api", "node", "testnet", "cmd/node"},
+	"github.com/cockroachdb/pebble/v2/vfs": {"ledger", "consensus", "api", "node", "testnet", "cmd/node"},
 	"github.com/coder/websocket":           {"adapter"},
 }
 
@@ -270,7 +270,7 @@ func TestRoomsOfLibraries(t *testing.T) {
 // kits are the packages that only tests import, and that may import testing. kit itself
 // imports no other room, so that a test of any room can use it.
 var kits = []string{
-	"kit", "company/companytest", "adapter/shim/shimtest", "adapter/cli/clitest", "api/described", "api/apitest",
+	"kit", "ledger/ledgertest", "company/companytest", "adapter/shim/shimtest", "adapter/cli/clitest", "api/described", "api/apitest",
 	"testnet/testkit",
 }
 

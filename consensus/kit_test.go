@@ -19,6 +19,7 @@ import (
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/ledgertest"
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
@@ -212,10 +213,7 @@ func (m *mesh) found() {
 	m.t.Helper()
 	m.t.Cleanup(m.close)
 	first := m.nodes[0]
-	genesis := ledger.Marshal(ledger.Genesis{
-		Name: "test", Founder: ledger.NewNode{Key: first.keys.Public(), Name: "node-1"},
-		CreatedAt: time.Now().UnixMilli(), Wrapped: ledger.NodeKeys{Node: first.id(), Epoch: 1},
-	})
+	genesis := ledger.Marshal(ledgertest.Genesis(first.keys, "node-1", time.Now()))
 	m.id = identity.MeshIDOf(genesis)
 	for _, n := range m.nodes {
 		n.start()

@@ -16,12 +16,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/ledger"
-	"github.com/selvage-mesh/selvage/ledger/store"
+	"github.com/selvage-mesh/selvage/ledger/ledgertest"
 )
 
 func wrapped(t *testing.T, k *identity.Keys, epoch uint64, data, gossip identity.DataKey) ledger.NodeKeys {
@@ -221,37 +220,14 @@ func TestTheRosterIsTheNewest(t *testing.T) {
 // A view of the members has the height of its state, even if the ledger has advanced
 // since: otherwise later entries would be skipped.
 func TestMembersAreOfTheirHeight(t *testing.T) {
-	db, err := store.Open("db", store.Options{FS: vfs.NewMem(), Small: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: rules.Handlers()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	k := identity.Derive([32]byte{1})
-	founder := ledger.NewNode{Key: k.Public(), SealCert: k.Certificate(identity.ForSeal).Encode(), Name: "first"}
-	g := ledger.Marshal(ledger.Genesis{Name: "mesh", Level: ledger.FeatureLevel, CreatedAt: 1, Founder: founder,
-		Wrapped: ledger.NodeKeys{Node: k.ID(), Epoch: 1, Data: []byte("data"), Gossip: []byte("gossip")}})
-	index := uint64(0)
-	apply := func(kind string, payload []byte) {
-		t.Helper()
-		b := ledger.EncodeBatch(identity.MeshIDOf(g), k.ID(), 0, 0, 0, []ledger.Command{{Kind: kind, Payload: payload,
-			Actor: ledger.Actor{Type: "node", ID: string(k.ID())}, Credential: ledger.Credential{Kind: "node",
-				ID: string(k.ID())}}}, k.Sign)
-		ledger.StampBatch(b, time.UnixMilli(int64(index+1)))
-		index++
-		rs, err := ledger.DecodeReceipts(l.ApplyBatch([]ledger.LogEntry{{Index: index, Term: 1, Data: b}})[0])
-		if err != nil || rs[0].Err() != nil {
-			t.Fatal(err, rs)
-		}
-	}
-	apply(ledger.KindGenesis, g)
+	at := time.UnixMilli(1)
+	w := ledgertest.Found(t, ledger.Config{Mux: rules.Handlers()}, k, ledgertest.Genesis(k, "mesh", at),
+		func() time.Time { at = at.Add(time.Millisecond); return at })
+	l := w.Ledger
 	before, _ := l.Head()
-	err = l.View(func(tx *ledger.Tx) error {
-		apply(ledger.KindSessionOpen, ledger.Marshal(ledger.SessionOpen{Incarnation: "life-1", Nonce: "first"}))
+	err := l.View(func(tx *ledger.Tx) error {
+		w.OpenSession()
 		if v := membersOf(tx, k.ID()); v.height != before || len(v.nodes) != 1 {
 			t.Errorf("members %+v of height %d, want those of %d", v.nodes, v.height, before)
 		}

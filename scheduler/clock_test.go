@@ -11,7 +11,7 @@ import (
 
 // dueOf is the time at which a schedule fires next.
 func (m *mesh) dueOf(trigger string) (due core.Time) {
-	_ = m.ledger.View(func(tx *ledger.Tx) error {
+	_ = m.Ledger.View(func(tx *ledger.Tx) error {
 		t, _ := routine.TriggerByID(tx, trigger)
 		due = t.Due
 		return nil

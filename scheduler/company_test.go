@@ -17,7 +17,7 @@ func (m *mesh) agent(of ledger.CompanyID, name, script, runtime string) string {
 	id := uuid("a", m.salt)
 	m.mu.Unlock()
 	var there bool
-	_ = m.ledger.View(func(tx *ledger.Tx) error { _, there = entity.CompanyOf(tx, of); return nil })
+	_ = m.Ledger.View(func(tx *ledger.Tx) error { _, there = entity.CompanyOf(tx, of); return nil })
 	if !there {
 		m.must(board("company.create", of, entity.SaveCompany{ID: of, Name: new("Company " + string(of))}))
 	}
@@ -31,7 +31,7 @@ func (m *mesh) agent(of ledger.CompanyID, name, script, runtime string) string {
 }
 
 func (m *mesh) status(of, agent string) (s entity.AgentStatus) {
-	_ = m.ledger.View(func(tx *ledger.Tx) error {
+	_ = m.Ledger.View(func(tx *ledger.Tx) error {
 		a, _ := entity.AgentByID(tx, agent)
 		s = a.Status
 		return nil

@@ -13,7 +13,7 @@ import (
 
 // spent is what an agent is booked to have cost.
 func (m *mesh) spent(of ledger.CompanyID, agent string) (s core.Money) {
-	_ = m.ledger.View(func(tx *ledger.Tx) error {
+	_ = m.Ledger.View(func(tx *ledger.Tx) error {
 		s = money.BudgetOf(tx, of, entity.ScopeAgent, agent, core.TimeOf(m.now())).Lifetime
 		return nil
 	})

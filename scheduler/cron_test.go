@@ -27,7 +27,7 @@ func (m *mesh) cron(of ledger.CompanyID, name, at, missed string) (first core.Ti
 
 // heard returns what a job published, by number.
 func (m *mesh) heard(of ledger.CompanyID, name string) (out []topic.Message) {
-	_ = m.ledger.View(func(tx *ledger.Tx) error {
+	_ = m.Ledger.View(func(tx *ledger.Tx) error {
 		out = topic.Read(tx, of, name, 0, topic.MaxPage, core.TimeOf(time.Now()))
 		return nil
 	})

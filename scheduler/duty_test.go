@@ -12,7 +12,7 @@ import (
 // placement returns what was decided about a run.
 func (m *mesh) placement(id string) (p company.Placement) {
 	r := m.run(id)
-	_ = m.ledger.View(func(tx *ledger.Tx) error { p, _ = company.PlacementOf(tx, r.Company, id); return nil })
+	_ = m.Ledger.View(func(tx *ledger.Tx) error { p, _ = company.PlacementOf(tx, r.Company, id); return nil })
 	return p
 }
 
@@ -78,7 +78,7 @@ func TestAStopHoldsEverywhere(t *testing.T) {
 				t.Errorf("run %s runs", r.ID)
 			}
 		}
-		_ = m.ledger.View(func(tx *ledger.Tx) error {
+		_ = m.Ledger.View(func(tx *ledger.Tx) error {
 			for _, u := range entity.WakeupsOf(tx, acme, ada) {
 				if u.Error == "mesh.stopped" {
 					skipped++
@@ -210,7 +210,7 @@ func TestAnAgentThatComesToNothingIsPaused(t *testing.T) {
 			time.Sleep(15 * time.Minute)
 			n := len(m.runs(acme)) - before
 			var a entity.Agent
-			_ = m.ledger.View(func(tx *ledger.Tx) error { a, _ = entity.AgentByID(tx, agent); return nil })
+			_ = m.Ledger.View(func(tx *ledger.Tx) error { a, _ = entity.AgentByID(tx, agent); return nil })
 			switch {
 			case tc.runs == 0 && (n < 20 || a.Status == entity.AgentPaused):
 				t.Errorf("%s has %d runs and is %s", tc.name, n, a.Status)

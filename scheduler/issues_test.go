@@ -23,7 +23,7 @@ func (m *mesh) issue(of ledger.CompanyID, agent string) string {
 }
 
 func (m *mesh) issueRow(of ledger.CompanyID, id string) (i entity.Issue) {
-	_ = m.ledger.View(func(tx *ledger.Tx) error { i, _ = entity.IssueOf(tx, of, id); return nil })
+	_ = m.Ledger.View(func(tx *ledger.Tx) error { i, _ = entity.IssueOf(tx, of, id); return nil })
 	return i
 }
 

@@ -24,7 +24,7 @@ func (m *mesh) onNode(i int, script string) entity.Run {
 
 // row is how long a lease the state allows a node's session.
 func (m *mesh) row(i int) (d time.Duration) {
-	_ = m.ledger.View(func(tx *ledger.Tx) error {
+	_ = m.Ledger.View(func(tx *ledger.Tx) error {
 		s, _ := ledger.SessionOf(tx, m.nodes[i].id())
 		d = time.Duration(s.Lease) * time.Millisecond
 		return nil
@@ -102,11 +102,11 @@ func TestADeposedLeaderLowersNothing(t *testing.T) {
 		m.nodes[1].late.Store(int64(2 * time.Second))
 		m.until(10*time.Second, "a long lease", func() bool { return m.row(1) == longest })
 		var s ledger.Session
-		_ = m.ledger.View(func(tx *ledger.Tx) error { s, _ = ledger.SessionOf(tx, m.nodes[1].id()); return nil })
+		_ = m.Ledger.View(func(tx *ledger.Tx) error { s, _ = ledger.SessionOf(tx, m.nodes[1].id()); return nil })
 		old := s.Leased
 		m.elect(1)
 		m.until(10*time.Second, "the new leader's word", func() bool {
-			_ = m.ledger.View(func(tx *ledger.Tx) error { s, _ = ledger.FindSession(tx, s.ID); return nil })
+			_ = m.Ledger.View(func(tx *ledger.Tx) error { s, _ = ledger.FindSession(tx, s.ID); return nil })
 			return s.Leased.After(old)
 		})
 		_, err := m.nodes[0].Submit(t.Context(), nodeCommand(m.nodes[0].id(), ledger.KindSessionLease, "",
@@ -182,8 +182,8 @@ func TestNoRunOutlivesItsLease(t *testing.T) {
 					lost++
 				}
 			}
-			_ = m.ledger.View(func(tx *ledger.Tx) error {
-				for h := uint64(1); h < m.index; h++ {
+			_ = m.Ledger.View(func(tx *ledger.Tx) error {
+				for h := uint64(1); h < m.Index; h++ {
 					if s, ok := ledger.FindSession(tx, h); ok && s.Leased.Count > 0 {
 						long++
 					}

@@ -15,8 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
@@ -25,22 +23,19 @@ import (
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
-	"github.com/selvage-mesh/selvage/ledger/store"
+	"github.com/selvage-mesh/selvage/ledger/ledgertest"
 )
 
 // A mesh is nodes with real workers and leaders around one real ledger, in
 // virtual time. What consensus would do is one lock: a node that is cut off
 // waits for ever, and commands land in the order in which they take the lock.
 type mesh struct {
-	t      *testing.T
-	store  *store.Store
-	ledger *ledger.Ledger
-	id     identity.MeshID
-	nodes  []*peer
-	began  time.Time
+	*ledgertest.World
+	t     *testing.T
+	nodes []*peer
+	began time.Time
 
 	mu     sync.Mutex // guards what follows
-	index  uint64
 	salt   uint64
 	leader int       // -1: nobody leads
 	term   uint64    // grows with each election
@@ -104,25 +99,16 @@ func runAt(t *testing.T, n int, at time.Time, f func(t *testing.T, m *mesh)) {
 
 func found(t *testing.T, n int) *mesh {
 	t.Helper()
-	s, err := store.Open("db", store.Options{FS: vfs.NewMem(), Small: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ledger.Open(ledger.Config{Span: s.Span('s'), Mux: rules.Handlers(), Authorize: people.Authorize})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &mesh{t: t, store: s, ledger: l, leader: -1, began: time.Now()}
+	m := &mesh{t: t, leader: -1, began: time.Now()}
 	for i := range n {
 		p := &peer{m: m, i: i, keys: identity.Derive(sha256.Sum256([]byte{byte(i + 1)}))}
 		p.why.Store("")
 		m.nodes = append(m.nodes, p)
 	}
 	first := m.nodes[0]
-	g := ledger.Genesis{Name: "test", Founder: newNode(first), CreatedAt: time.Now().UnixMilli(),
-		Wrapped: ledger.NodeKeys{Node: first.id(), Epoch: 1, Data: []byte("data"), Gossip: []byte("gossip")}}
-	m.id = identity.MeshIDOf(ledger.Marshal(g))
-	m.propose(first, 0, 0, nodeCommand(first.id(), ledger.KindGenesis, "", g))
+	g := ledgertest.Genesis(first.keys, "test", time.Now())
+	g.Founder = newNode(first)
+	m.World = ledgertest.Found(t, ledger.Config{Mux: rules.Handlers(), Authorize: people.Authorize}, first.keys, g, m.stamp)
 	first.open()
 	for _, p := range m.nodes[1:] {
 		m.must(board(ledger.KindNodeAdmit, "", ledger.NodeAdmit{Node: newNode(p)}))
@@ -135,16 +121,12 @@ func found(t *testing.T, n int) *mesh {
 }
 
 func newNode(p *peer) ledger.NewNode {
-	return ledger.NewNode{Key: p.keys.Public(), SealCert: p.keys.Certificate(identity.ForSeal).Encode(),
-		Name: fmt.Sprintf("node-%d", p.i), Labels: []string{fmt.Sprintf("node=%d", p.i)}}
+	return ledgertest.Node(p.keys, fmt.Sprintf("node-%d", p.i), fmt.Sprintf("node=%d", p.i))
 }
 
 func (m *mesh) close() {
 	for _, p := range m.nodes {
 		p.halt()
-	}
-	if err := errors.Join(m.ledger.Close(), m.store.Close()); err != nil {
-		m.t.Error(err)
 	}
 }
 
@@ -152,15 +134,7 @@ func (m *mesh) close() {
 func (m *mesh) propose(p *peer, session, seq uint64, cmd ledger.Command) ledger.Receipt {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	b := ledger.EncodeBatch(m.id, p.id(), session, seq, seq, []ledger.Command{cmd}, p.keys.Sign)
-	ledger.StampBatch(b, m.stamp())
-	m.index++
-	res := m.ledger.ApplyBatch([]ledger.LogEntry{{Index: m.index, Term: 1, Data: b}})
-	rs, err := ledger.DecodeReceipts(res[0])
-	if err != nil || len(rs) != 1 {
-		m.t.Fatalf("%d receipts, %v", len(rs), err)
-	}
-	return rs[0]
+	return m.Apply(m.Entry(p.keys, session, seq, cmd))[0]
 }
 
 // stamp gives a batch its time, as consensus does: by the wall clock of whoever
@@ -299,11 +273,11 @@ func (p *peer) setCut(cut bool) { p.mu.Lock(); defer p.mu.Unlock(); p.cut = cut 
 
 func (p *peer) View(_ context.Context, at ledger.Read, f func(*ledger.Tx) error) (uint64, error) {
 	p.waited.Store(max(p.waited.Load(), at.AtLeast))
-	return p.m.ledger.Applied(), p.m.ledger.View(f)
+	return p.m.Ledger.Applied(), p.m.Ledger.View(f)
 }
 
 func (p *peer) Entries(ctx context.Context, after uint64) iter.Seq2[ledger.Entry, error] {
-	return p.m.ledger.Entries(ctx, after)
+	return p.m.Ledger.Entries(ctx, after)
 }
 
 // start begins a life of the node: its leader's part and its worker.
@@ -520,13 +494,13 @@ func (m *mesh) woken(cmd ledger.Command) entity.Run {
 
 func (m *mesh) run(id string) (r entity.Run) {
 	m.t.Helper()
-	_ = m.ledger.View(func(tx *ledger.Tx) error { r, _ = entity.RunByID(tx, id); return nil })
+	_ = m.Ledger.View(func(tx *ledger.Tx) error { r, _ = entity.RunByID(tx, id); return nil })
 	return r
 }
 
 // runs returns a company's runs, oldest first.
 func (m *mesh) runs(of ledger.CompanyID) (out []entity.Run) {
-	_ = m.ledger.View(func(tx *ledger.Tx) error {
+	_ = m.Ledger.View(func(tx *ledger.Tx) error {
 		out = slices.Collect(entity.RunsOf(tx, of))
 		return nil
 	})

@@ -132,7 +132,7 @@ func TestAnIdleAgentMakesNoRuns(t *testing.T) {
 			t.Errorf("%d runs while there is nothing to do", n)
 		}
 		skipped := 0
-		_ = m.ledger.View(func(tx *ledger.Tx) error {
+		_ = m.Ledger.View(func(tx *ledger.Tx) error {
 			for _, u := range entity.WakeupsOf(tx, acme, ada) {
 				if u.Status == entity.WakeSkipped && u.Error == "heartbeat.noActionableWork" {
 					skipped++

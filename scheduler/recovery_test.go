@@ -16,7 +16,7 @@ import (
 
 // recovery is the recovery action of an issue that waits for somebody.
 func (m *mesh) recovery(of ledger.CompanyID, issue string) (a care.RecoveryAction) {
-	_ = m.ledger.View(func(tx *ledger.Tx) error {
+	_ = m.Ledger.View(func(tx *ledger.Tx) error {
 		i, _ := entity.IssueOf(tx, of, issue)
 		a, _ = care.ActiveRecovery(tx, i)
 		return nil
@@ -25,7 +25,7 @@ func (m *mesh) recovery(of ledger.CompanyID, issue string) (a care.RecoveryActio
 }
 
 func (m *mesh) path(of ledger.CompanyID, issue string) (path string) {
-	_ = m.ledger.View(func(tx *ledger.Tx) error {
+	_ = m.Ledger.View(func(tx *ledger.Tx) error {
 		i, _ := entity.IssueOf(tx, of, issue)
 		path = company.PathOf(tx, i, core.TimeOf(m.now()))
 		return nil

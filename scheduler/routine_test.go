@@ -37,7 +37,7 @@ func (m *mesh) routine(of ledger.CompanyID, agent, cron, zone string, change fun
 
 // fired returns the runs of a routine, the newest first.
 func (m *mesh) fired(theRoutine string) (out []routine.RoutineRun) {
-	_ = m.ledger.View(func(tx *ledger.Tx) error {
+	_ = m.Ledger.View(func(tx *ledger.Tx) error {
 		r, _ := routine.RoutineByID(tx, theRoutine)
 		out = routine.RoutineRunsOf(tx, r, 1000)
 		return nil
@@ -46,7 +46,7 @@ func (m *mesh) fired(theRoutine string) (out []routine.RoutineRun) {
 }
 
 func (m *mesh) tick(trigger string, now time.Time) (p routine.TickRoutine) {
-	_ = m.ledger.View(func(tx *ledger.Tx) error {
+	_ = m.Ledger.View(func(tx *ledger.Tx) error {
 		t, _ := routine.TriggerByID(tx, trigger)
 		p = tickOf(tx, t, core.TimeOf(now))
 		return nil
@@ -225,7 +225,7 @@ func TestAScheduleFiresOnceWhoeverLeads(t *testing.T) {
 		theRoutine, trigger := m.routine(acme, ada, "* * * * *", "UTC",
 			func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
 		var first core.Time
-		_ = m.ledger.View(func(tx *ledger.Tx) error { tr, _ := routine.TriggerByID(tx, trigger); first = tr.Due; return nil })
+		_ = m.Ledger.View(func(tx *ledger.Tx) error { tr, _ := routine.TriggerByID(tx, trigger); first = tr.Due; return nil })
 		for n := range some(60) {
 			// The change falls before, onto and after the instant at which it is due.
 			edge := time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)) + time.Duration(n%5-2)*400*time.Millisecond

@@ -43,7 +43,7 @@ func TestARunGoesFromWishToOutcome(t *testing.T) {
 		if s := m.status(acme, ada); s != "idle" {
 			t.Errorf("agent is %s afterwards", s)
 		}
-		_ = m.ledger.View(func(tx *ledger.Tx) error {
+		_ = m.Ledger.View(func(tx *ledger.Tx) error {
 			var said []string
 			for _, e := range entity.EventsOf(tx, acme, r.ID, 0, 100) {
 				said = append(said, string(e.Message))
@@ -435,7 +435,7 @@ func TestTimersSkipAndSayWhy(t *testing.T) {
 		m.woken(board("agent.wake", acme, w))
 		time.Sleep(5 * time.Minute)
 		reasons := map[string]int{}
-		_ = m.ledger.View(func(tx *ledger.Tx) error {
+		_ = m.Ledger.View(func(tx *ledger.Tx) error {
 			for _, u := range entity.WakeupsOf(tx, acme, ada) {
 				reasons[string(u.Status)+" "+string(u.Error)]++
 			}

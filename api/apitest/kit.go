@@ -20,8 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/described"
 	"github.com/selvage-mesh/selvage/api/routes"
@@ -32,26 +30,23 @@ import (
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
-	"github.com/selvage-mesh/selvage/ledger/store"
+	"github.com/selvage-mesh/selvage/ledger/ledgertest"
 	"github.com/selvage-mesh/selvage/recall"
 )
 
 // Solo is a node without peers: each command is a batch of its own, applied at
 // once to a real ledger in memory.
 type Solo struct {
-	t      testing.TB
-	Keys   *identity.Keys
-	Ledger *ledger.Ledger
-	Mesh   identity.MeshID
+	*ledgertest.World
+	t testing.TB
 
-	mu    sync.Mutex // guards all below
-	index uint64
-	Seq   uint64
-	Sess  uint64
-	now   time.Time
-	sent  [][]byte // all batches
-	fail  error    // what Submit and strong reads return, when set
-	Late  func()   // what others have done meanwhile: happens once, before the next strong read
+	mu   sync.Mutex // guards all below
+	Seq  uint64
+	Sess uint64
+	now  time.Time
+	sent [][]byte // all batches but the founding
+	fail error    // what Submit and strong reads return, when set
+	Late func()   // what others have done meanwhile: happens once, before the next strong read
 }
 
 func NewSolo(t testing.TB) *Solo {
@@ -62,59 +57,29 @@ func NewSolo(t testing.TB) *Solo {
 // NewSoloOf founds a mesh of a mode of authentication.
 func NewSoloOf(t testing.TB, mode string) *Solo {
 	t.Helper()
-	db, err := store.Open("db", store.Options{FS: vfs.NewMem(), Small: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: rules.Handlers(), Authorize: people.Authorize,
-		Gate: govern.Weigh})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	n := &Solo{t: t, Keys: identity.Derive(sha256.Sum256([]byte("solo"))), Ledger: l, now: time.Now().UTC().
-		Truncate(time.Millisecond)}
-	g := ledger.Genesis{Name: "solo", Level: ledger.FeatureLevel, CreatedAt: n.now.UnixMilli(),
-		Founder: ledger.NewNode{Key: n.Keys.Public(), SealCert: n.Keys.Certificate(identity.ForSeal).Encode(), Name: "solo"},
-		Wrapped: ledger.NodeKeys{Node: n.Keys.ID(), Epoch: 1, Data: []byte("data"), Gossip: []byte("gossip")}, Auth: mode}
-	n.Mesh = identity.MeshIDOf(ledger.Marshal(g))
-	self := ledger.Actor{Type: "node", ID: string(n.Keys.ID())}
-	mine := ledger.Credential{Kind: "node", ID: string(n.Keys.ID())}
-	for _, c := range []ledger.Command{
-		{Kind: ledger.KindGenesis, Actor: self, Credential: mine, Payload: ledger.Marshal(g)},
-		{Kind: ledger.KindSessionOpen, Actor: self, Credential: mine,
-			Payload: ledger.Marshal(ledger.SessionOpen{Incarnation: "life-1", Nonce: "first"})},
-	} {
-		r := n.Apply(0, 0, c)
-		if r.Refusal != nil {
-			t.Fatal(r.Refusal)
-		}
-		n.Sess = r.Height
-	}
+	n := &Solo{t: t, now: time.Now().UTC().Truncate(time.Millisecond)}
+	keys := identity.Derive(sha256.Sum256([]byte("solo")))
+	g := ledgertest.Genesis(keys, "solo", n.now)
+	g.Auth = mode
+	n.World = ledgertest.Found(t, ledger.Config{Mux: rules.Handlers(), Authorize: people.Authorize,
+		Gate: govern.Weigh}, keys, g, n.stamp)
+	n.Sess = n.OpenSession()
 	return n
+}
+
+// stamp is the time of the next batch: the clock's, but after what Pass let pass.
+func (n *Solo) stamp() time.Time {
+	if now := time.Now().UTC().Truncate(time.Millisecond); now.After(n.now) {
+		n.now = now
+	}
+	return n.now
 }
 
 func (n *Solo) Apply(session, seq uint64, c ledger.Command) ledger.Receipt {
 	n.t.Helper()
-	b := ledger.EncodeBatch(n.Mesh, n.Keys.ID(), session, seq, seq, []ledger.Command{c}, n.Keys.Sign)
-	if now := time.Now().UTC().Truncate(time.Millisecond); now.After(n.now) {
-		n.now = now
-	}
-	ledger.StampBatch(b, n.now)
-	n.sent = append(n.sent, b)
-	n.index++
-	rs, err := ledger.DecodeReceipts(n.Ledger.ApplyBatch([]ledger.LogEntry{{Index: n.index, Term: 1, Data: b}})[0])
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	return rs[0]
+	e := n.Entry(n.Keys, session, seq, c)
+	n.sent = append(n.sent, e.Data)
+	return n.World.Apply(e)[0]
 }
 
 // Batches returns what was handed to the ledger, as it goes over the wire.
@@ -141,18 +106,7 @@ func (n *Solo) SubmitMany(cmds []ledger.Command) {
 	defer n.mu.Unlock()
 	first := n.Seq + 1
 	n.Seq += uint64(len(cmds))
-	b := ledger.EncodeBatch(n.Mesh, n.Keys.ID(), n.Sess, first, first, cmds, n.Keys.Sign)
-	ledger.StampBatch(b, n.now)
-	n.index++
-	rs, err := ledger.DecodeReceipts(n.Ledger.ApplyBatch([]ledger.LogEntry{{Index: n.index, Term: 1, Data: b}})[0])
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	for _, r := range rs {
-		if r.Refusal != nil {
-			n.t.Fatal(r.Refusal)
-		}
-	}
+	n.Must(n.Sess, first, cmds...)
 }
 
 func (n *Solo) View(ctx context.Context, at ledger.Read, f func(*ledger.Tx) error) (uint64, error) {

@@ -19,18 +19,18 @@ import (
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/ledgertest"
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
 // A benched node is the apply of one node with a company of 64 agents that have runs, without a mesh around it.
 type benched struct {
-	b                   *testing.B
-	l                   *ledger.Ledger
-	keys                *identity.Keys
-	mesh                identity.MeshID
-	index, session, seq uint64
-	now                 time.Time
-	n                   int // commands made so far
+	b            *testing.B
+	world        *ledgertest.World
+	l            *ledger.Ledger
+	session, seq uint64
+	now          time.Time
+	n            int // commands made so far
 }
 
 const (
@@ -63,61 +63,37 @@ func newBenched(b *testing.B, gate func(*ledger.Context) error, more ledger.Mux)
 		}
 		return nil, nil
 	}
-	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: mux, Prefetch: people.Prefetch, Gate: gate,
+	b.Cleanup(func() { db.Close() })
+	keys := identity.Derive(sha256.Sum256([]byte("bench")))
+	m := &benched{b: b, now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
+	m.world = ledgertest.Found(b, ledger.Config{Span: db.Span('s'), Mux: mux, Prefetch: people.Prefetch, Gate: gate,
 		Authorize: func(c *ledger.Context) error {
 			if strings.HasPrefix(c.Cmd.Kind, "bench.") {
 				return nil
 			}
 			return people.Authorize(c)
-		}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { l.Close(); db.Close() })
-	keys := identity.Derive(sha256.Sum256([]byte("bench")))
-	g := ledger.Genesis{Name: "bench", CreatedAt: 1, Founder: ledger.NewNode{Key: keys.Public(),
-		SealCert: keys.Certificate(identity.ForSeal).Encode(), Name: "bench"},
-		Wrapped: ledger.NodeKeys{Node: keys.ID(), Epoch: 1, Data: []byte("data"), Gossip: []byte("gossip")}}
-	m := &benched{b: b, l: l, keys: keys, mesh: identity.MeshIDOf(ledger.Marshal(g)), now: time.Date(2026, 11, 21, 3, 0, 0,
-		0, time.UTC)}
-	m.apply(m.self(ledger.KindGenesis, g))
-	m.session = m.apply(m.self(ledger.KindSessionOpen, ledger.SessionOpen{Incarnation: "1", Nonce: "1"}))[0].Height
-	m.seq = 1
-	m.apply(m.self("bench.seed", nil))
+		}}, keys, ledgertest.Genesis(keys, "bench", m.now), func() time.Time {
+		m.now = m.now.Add(10 * time.Millisecond)
+		return m.now
+	})
+	m.l, m.session, m.seq = m.world.Ledger, m.world.OpenSession(), 1
+	m.apply(ledgertest.By(keys, "bench.seed", nil))
 	return m
 }
 
 // entry makes the next entry of the log.
 func (m *benched) entry(cmds ...ledger.Command) ledger.LogEntry {
-	data := ledger.EncodeBatch(m.mesh, m.keys.ID(), m.session, m.seq, m.seq, cmds, m.keys.Sign)
-	if m.session != 0 {
-		m.seq += uint64(len(cmds))
-	}
-	m.now = m.now.Add(10 * time.Millisecond)
-	ledger.StampBatch(data, m.now)
-	m.index++
-	return ledger.LogEntry{Index: m.index, Term: 1, Data: data}
+	first := m.seq
+	m.seq += uint64(len(cmds))
+	return m.world.Entry(m.world.Keys, m.session, first, cmds...)
 }
 
 // apply applies commands, none of which may be refused.
 func (m *benched) apply(cmds ...ledger.Command) []ledger.Receipt {
 	m.b.Helper()
-	rs, err := ledger.DecodeReceipts(m.l.ApplyBatch([]ledger.LogEntry{m.entry(cmds...)})[0])
-	if err != nil {
-		m.b.Fatal(err)
-	}
-	for _, r := range rs {
-		if r.Refusal != nil {
-			m.b.Fatal(r.Refusal)
-		}
-	}
-	return rs
-}
-
-func (m *benched) self(kind string, p any) ledger.Command {
-	id := string(m.keys.ID())
-	return ledger.Command{Kind: kind, Actor: ledger.Actor{Type: "node", ID: id},
-		Credential: ledger.Credential{Kind: "node", ID: id}, Payload: ledger.Marshal(p)}
+	first := m.seq
+	m.seq += uint64(len(cmds))
+	return m.world.Must(m.session, first, cmds...)
 }
 
 // byAgent is a command of one of the agents, under its run.

@@ -12,6 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/governance"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/ledgertest"
 )
 
 // BenchmarkGateInApply measures what the gate costs the apply of one node: rounds of checkouts and of cost events without a gate
@@ -84,10 +85,10 @@ func gated(b *testing.B, gate func(*ledger.Context) error) *benched {
 	}
 	m := newBenched(b, gate, more)
 	pack, _ := governance.PackOf("standard")
-	m.apply(m.self("bench."+govern.KindPropose, govern.Draft{Change: pack.ChangeTo(governance.Genesis()),
+	m.apply(ledgertest.By(m.world.Keys, "bench."+govern.KindPropose, govern.Draft{Change: pack.ChangeTo(governance.Genesis()),
 		Pack: pack.Name}))
-	m.apply(m.self("bench."+govern.KindSign, govern.Sign{Amendment: "1"}))
-	m.apply(m.self("bench."+govern.KindEnact, govern.NameAmendment{Amendment: "1"}))
+	m.apply(ledgertest.By(m.world.Keys, "bench."+govern.KindSign, govern.Sign{Amendment: "1"}))
+	m.apply(ledgertest.By(m.world.Keys, "bench."+govern.KindEnact, govern.NameAmendment{Amendment: "1"}))
 	return m
 }
 
@@ -95,7 +96,7 @@ func gated(b *testing.B, gate func(*ledger.Context) error) *benched {
 func (m *benched) checkouts(batches int) (log []ledger.LogEntry) {
 	first := m.n
 	for n := range batches {
-		m.apply(m.self("bench.issue", first+1+n*benchBatch))
+		m.apply(ledgertest.By(m.world.Keys, "bench.issue", first+1+n*benchBatch))
 	}
 	for range batches {
 		cmds := make([]ledger.Command, benchBatch)
