@@ -28,6 +28,13 @@ type CreateLabel struct {
 	Color string `cbor:"3,keyasint"`
 }
 
+// ChangeLabel is the payload of label.update: what is nil stays.
+type ChangeLabel struct {
+	ID    string  `cbor:"1,keyasint"`
+	Name  *string `cbor:"2,keyasint,omitempty"`
+	Color *string `cbor:"3,keyasint,omitempty"`
+}
+
 // DeleteLabel is the payload of label.delete.
 type DeleteLabel struct {
 	ID string `cbor:"1,keyasint"`
@@ -35,12 +42,15 @@ type DeleteLabel struct {
 
 const (
 	KindLabelCreate = "label.create"
+	KindLabelUpdate = "label.update"
 	KindLabelDelete = "label.delete"
 )
 
 var labelKinds = []Kind{
 	{Name: KindLabelCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Weight: Weights.Task,
 		Do: ledger.Typed(createLabel)},
+	{Name: KindLabelUpdate, From: FromBoard | FromAgent, Traits: SeldomWork, Weight: Weights.Task,
+		Do: ledger.Typed(changeLabel)},
 	{Name: KindLabelDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Weight: Weights.Erase,
 		Do: ledger.Typed(deleteLabel)},
 }
@@ -69,6 +79,29 @@ func createLabel(c *ledger.Context, p CreateLabel) (any, error) {
 		Details: core.Object{}.Str("name", p.Name).Str("color", p.Color).Close()})
 	return entity.Labels.Put(c.Tx, company, p.ID, entity.Label{ID: p.ID, Company: company, Name: p.Name, Color: p.Color,
 		CreatedAt: now, UpdatedAt: now}), nil
+}
+
+func changeLabel(c *ledger.Context, p ChangeLabel) (any, error) {
+	company := c.Cmd.Company
+	l, ok := entity.Labels.Get(c.Tx, company, p.ID)
+	if !ok {
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Label not found")
+	}
+	if p.Name != nil {
+		for _, other := range entity.Labels.All(c.Tx, company) {
+			if other.ID != l.ID && strings.EqualFold(other.Name, *p.Name) {
+				return nil, ledger.Refuse(ledger.Conflict, nil, "Label already exists: %s", other.Name)
+			}
+		}
+		l.Name = *p.Name
+	}
+	if p.Color != nil {
+		l.Color = *p.Color
+	}
+	l.UpdatedAt = core.TimeOf(c.Now)
+	c.Record(ledger.Change{Action: "label.updated", EntityType: "label", EntityID: l.ID,
+		Details: core.Object{}.Str("name", l.Name).Str("color", l.Color).Close()})
+	return entity.Labels.Put(c.Tx, company, l.ID, l), nil
 }
 
 // deleteLabel also removes the label from its issues.

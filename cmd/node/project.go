@@ -92,5 +92,9 @@ var labelVerbs = []cli.Verb{
 		Says: "{name} {id}",
 		Fields: []cli.Field{{Place: 1, Member: "name"},
 			{Name: "color", Member: "color", About: "such as #ff8800", Value: "#808080"}}},
+	{Use: "update LABEL", Short: "Rename or recolour a label", Method: "PATCH", Path: "/api/labels/{label:1}",
+		Example: "  selvage label update bug --name fault", Says: "{name} {id}",
+		Fields: []cli.Field{{Name: "name", Member: "name", About: "new name"},
+			{Name: "color", Member: "color", About: "such as #ff8800"}}},
 	{Use: "delete LABEL", Short: "Delete a label", Method: "DELETE", Path: "/api/labels/{label:1}", Says: "deleted"},
 }

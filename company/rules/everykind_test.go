@@ -318,6 +318,7 @@ func tellOfCompanies(s *storyteller) {
 	s.by(companytest.Board, "folder.delete", routine.DeleteFolder{ID: folder.ID}, "folder.deleted")
 	label := s.ID()
 	s.by(companytest.Board, "label.create", company.CreateLabel{ID: label, Name: "bug", Color: "#ff0000"}, "label.created")
+	s.by(companytest.Board, "label.update", company.ChangeLabel{ID: label, Name: new("fault")}, "label.updated")
 	s.by(companytest.Board, "label.delete", company.DeleteLabel{ID: label}, "label.deleted")
 	late := s.Agent("Late")
 	for range company.MaxStoppedRuns + 1 { // more than one pause ends
