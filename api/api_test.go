@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -393,6 +394,68 @@ func TestEventsResumeByHeightAndLeaveNothingOut(t *testing.T) {
 	h.Call("GET", "/api/companies/"+api.NewID()+"/events", "").Want(t, 404, "Company not found")
 	h.Call("GET", "/api/companies/"+string(id)+"/events?after=x", "").
 		Want(t, 400, "Invalid event ID to resume after: expected a height")
+}
+
+// Who asks for it is told of denials, and an administrator of what changes at no company.
+func TestEventsTellOfTheMeshOnDemand(t *testing.T) {
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
+	ada := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","adapterType":"process"}`).Want(t, 201, "").
+		Field(t, "id")
+	asAda := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "").
+		Field(t, "token")
+	url := h.Serve().URL + "/api/companies/" + of + "/events"
+	plain, stop := follow(t, url)
+	defer stop()
+	whole, stop := follow(t, url+"?mesh=true")
+	defer stop()
+	agents, stop := follow(t, url+"?mesh=true", asAda)
+	defer stop()
+	const rules = "/api/v1/govern/amendments"
+	h.Call("POST", rules, `{"rules":[{"id":"ACM-1","branch":"executive","severity":"critical","on":["goal.create"],"when":"rank == \"worker\"","reason":"{act} is for managers"}]}`).
+		Want(t, 201, "")
+	h.Call("POST", rules+"/1/sign", `{}`).Want(t, 200, "")
+	h.Call("POST", rules+"/1/enact", "").Want(t, 200, "")
+	h.Call("POST", "/api/companies/"+of+"/goals", `{"title":"Grow"}`, asAda).Want(t, 403, "ACM-1")
+	h.Call("POST", "/api/companies/"+h.Company("Other")+"/labels", `{"name":"theirs","color":"#ff0000"}`).Want(t, 201, "")
+	h.Call("POST", "/api/companies/"+of+"/labels", `{"name":"last","color":"#ff0000"}`).Want(t, 201, "")
+	told := func(next func() (string, string, string)) (actions []string) {
+		for {
+			_, _, data := next()
+			var ev struct {
+				Company string `json:"companyId"`
+				Payload struct{ Action string }
+			}
+			if err := json.Unmarshal([]byte(data), &ev); err != nil {
+				t.Fatal(err)
+			}
+			if ev.Payload.Action == "company.created" {
+				if ev.Company == of {
+					t.Errorf("a company that is another one has the ID %s", of)
+				}
+			} else if (ev.Company == "") != slices.Contains([]string{"governance.proposed", "governance.signed", "governance.amended"},
+				ev.Payload.Action) {
+				t.Errorf("%s is of company %q", ev.Payload.Action, ev.Company)
+			}
+			if actions = append(actions, ev.Payload.Action); ev.Payload.Action == "label.created" {
+				return actions
+			}
+		}
+	}
+	for _, c := range []struct {
+		who  string
+		next func() (string, string, string)
+		want string
+	}{
+		{"who asks for nothing", plain, "label.created"},
+		{"an agent", agents, "governance.denied label.created"},
+		{"an administrator", whole, "governance.proposed governance.signed governance.amended governance.denied company.created label.created"},
+	} {
+		if got := strings.Join(told(c.next), " "); got != c.want {
+			t.Errorf("%s is told of %s, want %s", c.who, got, c.want)
+		}
+	}
+	h.Call("GET", "/api/companies/"+of+"/events?mesh=maybe", "").Want(t, 400, "Invalid mesh: expected true or false")
 }
 
 func TestSocketSendsTheFramesThatClientsKnow(t *testing.T) {

@@ -24,14 +24,18 @@ func EventRoutes() []api.Route {
 			Out: LiveEvent{}, Media: []string{"text/event-stream"}, Handle: followEvents,
 			Summary: "Follow a company's events as server-sent events; the event's ID is a height, at which any node resumes",
 			Query: []api.Param{{Name: "after", Type: "integer",
-				Doc: "height to resume after, as Last-Event-ID; without it, from now on"}}},
+				Doc: "height to resume after, as Last-Event-ID; without it, from now on"}, meshParam}},
 		{Method: "GET", Path: "/api/companies/{companyId}/events/ws", Tag: "events", Who: api.Any, NoTool: true,
 			Out: LiveEvent{}, Status: http.StatusSwitchingProtocols, Handle: followSocket,
 			Summary: "Follow a company's events on a WebSocket",
 			Query: []api.Param{{Name: "after", Type: "integer", Doc: "height to resume after; without it, from now on"},
-				{Name: "token", Doc: "bearer, where headers can not be set"}}},
+				meshParam, {Name: "token", Doc: "bearer, where headers can not be set"}}},
 	}
 }
+
+var meshParam = api.Param{Name: "mesh", Type: "boolean",
+	Doc: "true adds denials of the gate, amendments of its rules and, for administrators, all changes of the mesh, with " +
+		"an empty companyId, and decisions of other companies"}
 
 // A LiveEvent is one frame, as the contract's clients read it. All changes of one entry
 // have the same ID, its height. A stream that broke between them repeats all of them.
@@ -63,14 +67,41 @@ var liveActions = map[string]bool{
 	"heartbeat.run.progress": true, "agent.status": true, "agent.session.goal.changed": true,
 }
 
-// eventsOf returns the frames of one entry for a company.
-func eventsOf(e ledger.Entry, of ledger.CompanyID) []LiveEvent {
-	if e.Company != of || e.Outcome != ledger.Applied && e.Outcome != ledger.Deferred {
+// Changes outside a stream's company, by entity. Those of the mesh are for administrators, but for some that every
+// person may read. Of other companies administrators are told what pages list for all companies.
+var (
+	toldToPeople = map[string]bool{"amendment": true} // the constitution is open to all of them
+	toldOfOthers = map[string]bool{"decision": true, "company": true}
+)
+
+// changesFor returns the changes of an entry that the stream sends. The contract's clients do not know denials and
+// entries of no company: only those who ask for the mesh get them.
+func (f *following) changesFor(ctx context.Context, e *ledger.Entry) []ledger.Change {
+	if e.Outcome != ledger.Applied && e.Outcome != ledger.Deferred && !f.mesh {
 		return nil
 	}
-	var out []LiveEvent
+	if e.Company == f.company {
+		return e.Changes
+	}
+	if !f.mesh || len(e.Changes) == 0 {
+		return nil
+	}
+	administers := f.administers(ctx)
+	var out []ledger.Change
 	for _, ch := range e.Changes {
-		ev := LiveEvent{ID: e.Height, Company: of, Type: "activity.logged", CreatedAt: core.TimeOf(e.Time)}
+		if e.Company == "" && (administers || f.person && toldToPeople[ch.EntityType]) ||
+			administers && toldOfOthers[ch.EntityType] {
+			out = append(out, ch)
+		}
+	}
+	return out
+}
+
+// eventsOf returns the frames of an entry with these changes of it.
+func eventsOf(e *ledger.Entry, changes []ledger.Change) []LiveEvent {
+	var out []LiveEvent
+	for _, ch := range changes {
+		ev := LiveEvent{ID: e.Height, Company: e.Company, Type: "activity.logged", CreatedAt: core.TimeOf(e.Time)}
 		if liveActions[ch.Action] && json.Valid(ch.Details) {
 			ev.Type, ev.Payload = ch.Action, ch.Details
 			out = append(out, ev)
@@ -99,14 +130,27 @@ func eventsOf(e ledger.Entry, of ledger.CompanyID) []LiveEvent {
 
 // A following delivers a company's frames from the feed, entry by entry.
 type following struct {
-	company ledger.CompanyID
-	after   uint64
-	frames  chan []LiveEvent // of one entry each; closed when the feed ends
+	company     ledger.CompanyID
+	after       uint64
+	mesh        bool                       // also denials, and changes outside the company
+	person      bool                       // who follows
+	administers func(context.Context) bool // now: the right may end while the stream is open
+	frames      chan []LiveEvent           // of one entry each; closed when the feed ends
 }
 
 // follow checks the request and opens the feed, which start then follows.
 func follow(s *api.Server, rc *api.Request) (f *following, start func(context.Context), err error) {
-	f = &following{company: api.CompanyID(rc), frames: make(chan []LiveEvent, api.FeedQueue)}
+	f = &following{company: api.CompanyID(rc), person: rc.IsBoard(), frames: make(chan []LiveEvent, api.FeedQueue)}
+	if f.mesh, err = rc.QueryBool("mesh"); err != nil {
+		return nil, nil, err
+	}
+	f.administers = func(ctx context.Context) (does bool) {
+		_, err := s.Cfg.Node.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
+			does = rc.Administers(tx)
+			return nil
+		})
+		return does && err == nil
+	}
 	var resume string
 	if resume = rc.HTTP.Header.Get("Last-Event-ID"); resume == "" {
 		resume = rc.Query("after")
@@ -142,7 +186,7 @@ func follow(s *api.Server, rc *api.Request) (f *following, start func(context.Co
 					}
 					return
 				}
-				if frames := eventsOf(e, f.company); len(frames) > 0 {
+				if frames := eventsOf(&e, f.changesFor(ctx, &e)); len(frames) > 0 {
 					select {
 					case feed <- frames:
 					case <-ctx.Done():
