@@ -5990,7 +5990,8 @@ export interface paths {
         delete: operations["deleteApiLabelsByLabelId"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Rename or recolour a label */
+        patch: operations["patchApiLabelsByLabelId"];
         trace?: never;
     };
     "/api/llms/agent-configuration.txt": {
@@ -9980,6 +9981,12 @@ export interface components {
             tags?: string[];
             text?: string;
             vector?: unknown;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiChangeLabel: {
+            color?: string;
+            name?: string;
         } & {
             [key: string]: unknown;
         };
@@ -25375,6 +25382,8 @@ export interface operations {
             query?: {
                 /** @description height to resume after, as Last-Event-ID; without it, from now on */
                 after?: number;
+                /** @description true adds denials of the gate, amendments of its rules and, for administrators, all changes of the mesh, with an empty companyId, and decisions of other companies */
+                mesh?: boolean;
             };
             header?: never;
             path: {
@@ -25411,6 +25420,8 @@ export interface operations {
             query?: {
                 /** @description height to resume after; without it, from now on */
                 after?: number;
+                /** @description true adds denials of the gate, amendments of its rules and, for administrators, all changes of the mesh, with an empty companyId, and decisions of other companies */
+                mesh?: boolean;
                 /** @description bearer, where headers can not be set */
                 token?: string;
             };
@@ -35649,6 +35660,42 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Label"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    patchApiLabelsByLabelId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the label. */
+                labelId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiChangeLabel"];
+            };
+        };
         responses: {
             /** @description Done */
             200: {

@@ -22,6 +22,17 @@ describe('an event', () => {
     expect(keysOf(event({ entityType: 'memory', entityId: 'm' }))).toContainEqual(['memory', 'c'])
     expect(keysOf(event({ entityType: 'model_price', entityId: 'm' }))).toContainEqual(['models', 'c'])
   })
+  it('of the mesh reads what is on screen of it again', () => {
+    const of = (entityType: string) => keysOf({ ...event({ entityType, entityId: 'x' }), companyId: '' })
+    expect(of('amendment')).toEqual(expect.arrayContaining([['govern', 'amendments'], ['govern', 'rules']]))
+    expect(of('cron_job')).toContainEqual(['cron', 'mesh'])
+    expect(of('topic')).toContainEqual(['topics', 'mesh'])
+    expect(of('service')).toContainEqual(['kernel', 'services'])
+  })
+  it('of a denial or of any change reads decisions again', () => {
+    expect(keysOf(event({ entityType: 'decision', entityId: 'd', action: 'governance.denied' }))).toContainEqual(['govern', 'decisions'])
+    expect(keysOf(event({ entityType: 'issue', entityId: 'i' }))).toContainEqual(['govern', 'decisions'])
+  })
   it('of a log reads nothing again', () => expect(keysOf(event({ runId: 'r', chunk: 'x' }, 'heartbeat.run.log'))).toEqual([]))
   it('of a status is on screen before anything is read', () => {
     const client = new QueryClient()

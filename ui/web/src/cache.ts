@@ -38,32 +38,33 @@ export const keys = {
   memory: (company: string, part?: unknown) => (part === undefined ? ['memory', company] as const : ['memory', company, part] as const),
   /** Of a company, or of 'mesh'. */
   models: (company: string, part?: string) => (part ? ['models', company, part] as const : ['models', company] as const),
-  /** Of the gate: its rules, decisions and amendments. Events tell of a company's decisions alone. */
+  /** Of the gate: its rules, decisions and amendments, and the resource tree. */
   govern: (part: string, filter?: unknown) => (filter === undefined ? ['govern', part] as const : ['govern', part, filter] as const),
   apps: (company: string) => ['apps', company] as const,
   /** Of a company, or of 'mesh'. */
   topics: (company: string, part?: unknown) => (part === undefined ? ['topics', company] as const : ['topics', company, part] as const),
   cron: (company: string) => ['cron', company] as const,
-  /** Of all nodes; no event tells of processes. */
+  /** Of all nodes; events tell of what is declared and of services. */
   kernel: (part: string, filter?: unknown) => (filter === undefined ? ['kernel', part] as const : ['kernel', part, filter] as const),
-  /** Of the mesh; no event tells of these, they are polled while they are on screen. */
+  /** Of the mesh. */
   mesh: (part: string) => ['mesh', part] as const,
 }
 
 /** keysOf returns the keys of all entries that an event may have changed. */
 export function keysOf(event: LiveEvent): QueryKey[] {
-  const of = event.companyId
+  const of = event.companyId || 'mesh'
   const p = event.payload
   if (event.type === 'heartbeat.run.log') return []
   if (event.type.startsWith('heartbeat.run.')) {
     const run = p.runId ? [keys.run(p.runId)] : []
     if (event.type === 'heartbeat.run.event' || event.type === 'heartbeat.run.progress') return [...run, keys.liveRuns(of)]
     const issue = p.issueId ? [keys.issue(p.issueId)] : []
-    return [...run, ...issue, keys.liveRuns(of), keys.runs(of), keys.dashboard(of), keys.badges(of), keys.attention(of), keys.costs(of)]
+    return [...run, ...issue, keys.mesh('stop'), keys.liveRuns(of), keys.runs(of), keys.dashboard(of), keys.badges(of), keys.attention(of), keys.costs(of)]
   }
   if (event.type === 'agent.status') return [keys.agents(of), ...(p.agentId ? [keys.agent(p.agentId)] : []), keys.dashboard(of), keys.badges(of)]
   const about = p.entityId ?? ''
-  const always: QueryKey[] = [keys.activity(of)]
+  // A command that the gate let through with a warning is a decision, and no change says so.
+  const always: QueryKey[] = [keys.activity(of), keys.govern('decisions')]
   const identifier = p.details?.['identifier']
   const issues = (id: string): QueryKey[] => [keys.issue(id), ...(typeof identifier === 'string' ? [keys.issue(identifier)] : []), keys.issues(of), keys.dashboard(of), keys.badges(of), keys.attention(of)]
   switch (p.entityType) {
@@ -88,7 +89,15 @@ export function keysOf(event: LiveEvent): QueryKey[] {
     case 'app': return [...always, keys.apps(of), keys.agents(of), keys.routines(of), keys.skills(of)]
     case 'cron_job': return [...always, keys.cron(of)]
     case 'topic': case 'topic_subscription': return [...always, keys.topics(of)]
-    case 'decision': return [...always, keys.govern('decisions')]
+    case 'decision': return always
+    case 'amendment': return [...always, keys.govern('amendments'), keys.govern('amendment'), keys.govern('rules'), keys.govern('packs')]
+    case 'resource_tree': return [...always, keys.govern('tree'), keys.govern('treeRoot')]
+    case 'mesh': return [...always, keys.mesh('stop'), keys.mesh('info'), keys.govern('place'), keys.govern('rules')]
+    case 'node': return [...always, keys.mesh('members'), keys.mesh('autopilot'), keys.mesh('requests')]
+    case 'token': return [...always, keys.mesh('tokens')]
+    case 'instance_settings': return [...always, keys.mesh('general'), keys.mesh('experimental'), keys.mesh('auth')]
+    case 'process': return [...always, keys.kernel('declared'), keys.kernel('processes'), keys.kernel('services')]
+    case 'service': return [...always, keys.kernel('services')]
     case 'company_membership': case 'invite': case 'join_request': return [...always, keys.people(of), keys.attention(of), keys.badges(of)]
   }
   // Things of an issue (documents, interactions, attachments…) name it in their details.

@@ -35,7 +35,7 @@ describe('the stream', () => {
     await vi.waitFor(() => expect(asked).toHaveLength(3))
     stop()
     expect(got.map((e) => e.id)).toEqual([7, 8, 9])
-    expect(asked).toEqual(['/api/companies/c/events', '/api/companies/c/events?after=8', '/api/companies/c/events?after=9'])
+    expect(asked).toEqual(['/api/companies/c/events?mesh=true', '/api/companies/c/events?mesh=true&after=8', '/api/companies/c/events?mesh=true&after=9'])
     expect(line.get().height).toBe(9)
   })
   it('tells of a gap when it has no height to resume from, or the node does not know it', async () => {

@@ -1,5 +1,5 @@
-// The one event stream of a tab: it follows a company from a height, resumes there after a break, and
-// hands each event to who listens. Who is cut off for longer than a node remembers reads everything again.
+// The one event stream of a tab: it follows a company and the mesh from a height, resumes there after a break, and
+// hands each event to who listens. What changes at no company has an empty one; only administrators are told of it. Who is cut off for longer than a node remembers reads everything again.
 import { framesOf } from './frames'
 import { heed, standing, type Schemas } from './http'
 import { store } from './store'
@@ -113,7 +113,7 @@ async function read(of: Following, closed: AbortSignal, after: number, opened: (
   globalThis.addEventListener?.('offline', gone)
   try {
     const began = Date.now()
-    const address = `/api/companies/${encodeURIComponent(of.company)}/events${after > 0 ? `?after=${after}` : ''}`
+    const address = `/api/companies/${encodeURIComponent(of.company)}/events?mesh=true${after > 0 ? `&after=${after}` : ''}`
     const response = await (of.fetcher ?? fetch)(address, { headers: { Accept: 'text/event-stream' }, signal: stop, credentials: 'same-origin' })
     heed(response.headers, began)
     if (!response.ok || !response.body) throw new Ended(response.status)

@@ -34,6 +34,7 @@ const page = await context.newPage()
 await page.goto(`${url}/${prefix}/issues?status=all`)
 await page.getByRole('row').nth(3).waitFor()
 await page.waitForTimeout(1_000)
+await chrome.startTracing(page, { categories: ['toplevel', 'devtools.timeline'] })
 const scroll = await page.evaluate(async () => {
   const list = document.querySelectorAll('[role=rowgroup]')[1]
   const long = []
@@ -48,7 +49,11 @@ const scroll = await page.evaluate(async () => {
   await new Promise((done) => setTimeout(done, 300))
   return { rows, long, issues: Number(list.closest('[role=table]').getAttribute('aria-rowcount')) - 1 }
 })
-row(`a list of ${scroll.issues} issues scrolled from end to end: tasks over 50 ms; most rows in the page`, `${scroll.long.length}${scroll.long.length ? ` (longest ${ms(Math.max(...scroll.long))})` : ''}; ${scroll.rows}`, '0; ≤ 200')
+// By the clock a task is longer when others have the cores; what it took of a core is the page's own.
+const trace = JSON.parse((await chrome.stopTracing()).toString()).traceEvents
+const mains = new Set(trace.filter((e) => e.name === 'thread_name' && e.args.name === 'CrRendererMain').map((e) => `${e.pid} ${e.tid}`))
+const tasks = trace.filter((e) => e.name.endsWith('RunTask') && mains.has(`${e.pid} ${e.tid}`)).map((e) => (e.tdur ?? 0) / 1_000)
+row(`a list of ${scroll.issues} issues scrolled from end to end: tasks over 50 ms by the clock; most of a core that one task took; most rows in the page`, `${scroll.long.length}${scroll.long.length ? ` (longest ${ms(Math.max(...scroll.long))})` : ''}; ${ms(tasks.reduce((a, b) => Math.max(a, b), 0))}; ${scroll.rows}`, '0; ≤ 50 ms; ≤ 200')
 
 // From the answer of a write, which is after its commit, to the screen of another.
 const [issue] = await ask(url, `/api/companies/${company.id}/issues?limit=1`)

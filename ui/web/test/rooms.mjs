@@ -9,6 +9,13 @@ export function roomSteps({ page, url, ask, must, wait, bin, dir }) {
   const drawer = page.getByRole('complementary')
   const button = (name) => page.getByRole('button', { name, exact: true })
 
+  const until = async (good, what) => {
+    for (let i = 0; !(await good()); i++) {
+      must(i < 600, what)
+      await page.waitForTimeout(100)
+    }
+  }
+
   return {
     async 'a rule is tried on the last acts, proposed, signed and brought into force'() {
       await page.goto(`${url}/mesh/constitution`)
@@ -128,6 +135,46 @@ export function roomSteps({ page, url, ask, must, wait, bin, dir }) {
       await drawer.getByRole('list', { name: 'Last firings' }).getByText('by hand').waitFor(wait)
       await drawer.getByRole('link', { name: 'tides.due' }).click()
       await page.getByRole('list', { name: 'Messages' }).getByText('Read the tides').waitFor(wait)
+    },
+    async 'a service is registered, probed, called, and says so where nobody answers'() {
+      await ask(url, '/api/v1/declared-processes/sums', 'PUT', { command: [process.execPath, join(import.meta.dirname, 'adder.mjs')], replicas: 1 })
+      await page.goto(`${url}/mesh/services`)
+      await button('Register a service').click()
+      await dialog.getByLabel('Name *').fill('adder')
+      await dialog.getByLabel('Provider *').selectOption('sums')
+      await dialog.getByLabel('Methods *').fill('[{"nam":"add"}]')
+      await dialog.getByRole('button', { name: 'Register a service' }).click()
+      await dialog.getByText('Methods: a list of objects with a name').waitFor(wait)
+      await dialog.getByLabel('Methods *').fill('[{"name":"add","description":"Adds numbers","params":{"type":"array","items":{"type":"integer"}}},{"name":"ping"},{"name":"open","params":{"type":"object","properties":{"name":{"type":"string"}}}}]')
+      await dialog.getByLabel('Probed by').fill('ping')
+      await dialog.getByRole('button', { name: 'Register a service' }).click()
+      await page.getByRole('row', { name: /adder/ }).click()
+      const provider = drawer.getByRole('list', { name: 'Providers' })
+      await provider.getByText('breaker closed').waitFor(wait)
+      await button('Probe now').click()
+      await provider.getByText('healthy', { exact: true }).waitFor(wait)
+      await button('Call add').click()
+      await dialog.getByLabel('Parameters, as JSON').fill('[19, 23]')
+      await dialog.getByRole('button', { name: 'Call', exact: true }).click()
+      must((await dialog.locator('[data-result]').innerText()) === '42', 'the service did not add')
+      await dialog.getByRole('button', { name: 'Call again' }).click()
+      await dialog.getByLabel('Parameters, as JSON').fill('["x"]')
+      await dialog.getByRole('button', { name: 'Call', exact: true }).click()
+      await page.getByText(/add.*integer|integer.*add|params/).last().waitFor(wait)
+      await dialog.getByRole('button', { name: 'Cancel' }).click()
+      await button('Call open').click()
+      await dialog.getByLabel('name').fill('x')
+      await dialog.getByRole('button', { name: 'Call', exact: true }).click()
+      await page.getByText(/it only adds/).last().waitFor(wait)
+      await dialog.getByRole('button', { name: 'Cancel' }).click()
+      await button('Register again').click()
+      await dialog.getByLabel('Version *').fill('2')
+      await dialog.getByRole('button', { name: 'Register a service' }).click()
+      await until(async () => (await ask(url, '/api/v1/services/adder')).version === '2', 'the service has no new version')
+      await button('Remove').click()
+      await dialog.getByRole('button', { name: 'Remove' }).click()
+      await page.getByText('No services').waitFor(wait)
+      await ask(url, '/api/v1/declared-processes/sums', 'DELETE')
     },
     async 'an app is looked into, granted what it asks for, installed and removed'() {
       const archive = join(dir, 'web-monitor.selvage-app')

@@ -56,6 +56,7 @@ export const pages: readonly PageRow[] = [
   { path: '/mesh/processes', title: t.nav.processes, load: () => import('./processes/page'), rail: 'kernel', icon: 'processes', go: 'P', command: 'selvage ps' },
   { path: '/mesh/topics', title: t.nav.topics, load: () => import('./topics/page'), rail: 'kernel', icon: 'topics', go: 'M', command: 'selvage topic list' },
   { path: '/mesh/messages', title: t.nav.messages, load: () => import('./messages/page'), rail: 'kernel', icon: 'messages', go: 'I', command: 'selvage ipc inbox' },
+  { path: '/mesh/services', title: t.nav.services, load: () => import('./services/page'), rail: 'kernel', icon: 'services', go: 'S', command: 'selvage service list' },
   { path: '/mesh/cron', title: t.nav.cron, load: () => import('./cron/page'), rail: 'kernel', icon: 'routines', go: 'K', command: 'selvage cron list' },
   { path: '/$company/company/import', title: t.transfer.import, load: () => import('./transfer/import'), icon: 'file', command: 'selvage company import' },
   { path: '/$company/company/export', title: t.transfer.export, load: () => import('./transfer/export'), icon: 'export', command: 'selvage company export' },

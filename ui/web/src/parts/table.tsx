@@ -1,7 +1,7 @@
 // The one list of the board: a grid of rows, virtual above a hundred, moved in with j and k. It is exported as CSV
 // from its head, and printed whole.
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { isValidElement, useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react'
+import { isValidElement, memo, useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react'
 import { flushSync } from 'react-dom'
 import { exactMoney, lasting, words } from '../format'
 import { statusText, t } from '../text/en'
@@ -79,7 +79,7 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
   const box = useRef<HTMLDivElement>(null)
   const width = useWidth(box)
   const [order, setOrder] = useState<{ id: string; down: boolean } | undefined>()
-  const shown = columns.filter((c) => !c.from || width >= narrow[c.from])
+  const shown = useMemo(() => columns.filter((c) => !c.from || width >= narrow[c.from]), [columns, width])
   const sorted = useMemo(() => {
     const by = columns.find((c) => c.id === order?.id)?.sort
     if (!by) return rows
@@ -122,20 +122,14 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
     return () => removeEventListener('keydown', pressed)
   })
 
-  const grid = { gridTemplateColumns: [...(onSelect ? ['20px'] : []), ...shown.map((c) => c.width)].join(' ') }
-  const line = 'grid items-center gap-3 border-b border-line pl-4 pr-7'
+  const tracks = [...(onSelect ? ['20px'] : []), ...shown.map((c) => c.width)].join(' ')
+  const grid = { gridTemplateColumns: tracks }
+  const act = useRef<Acts<T>>({ pick: () => undefined, toggle })
+  act.current = { pick: (row, key, open) => { setCursor(key); if (open) onOpen?.(row) }, toggle }
   const rowOf = (row: T, i: number, top?: number) => {
     const key = keyOf(row)
-    const marked = selected?.has(key) ?? false
-    return (
-      <div key={key} role="row" aria-rowindex={i + 2} aria-selected={onSelect ? marked : undefined} data-index={i} data-key={key}
-        style={{ ...grid, height, ...(top === undefined ? {} : { position: 'absolute', top, left: 0, right: 0 }) }}
-        onClick={(e) => { setCursor(key); if (!(e.target as Element).closest('a, button, input, select')) onOpen?.(row) }}
-        className={`${line} group text-base ${flashing?.has(key) ? 'flash' : ''} ${onOpen ? 'cursor-pointer' : ''} ${marked ? 'bg-accent/10' : key === openKey ? 'bg-ground3' : i === at ? 'bg-ground2' : 'hover:bg-ground2'} ${i === at ? 'shadow-[inset_2px_0_0_var(--accent)]' : ''}`}>
-        {onSelect && <span role="cell"><input type="checkbox" tabIndex={-1} aria-label={`${t.keys.select} ${key}`} checked={marked} onChange={() => toggle(key)} className={`block size-4 accent-(--accent) ${marked || selected?.size ? '' : 'opacity-0 focus:opacity-100 group-hover:opacity-100'}`} /></span>}
-        {shown.map((c) => <div key={c.id} role="cell" className={`min-w-0 truncate ${c.right ? 'text-right' : ''}`}>{c.cell(row)}</div>)}
-      </div>
-    )
+    return <Line key={key} row={row} id={key} index={i} top={top} height={height} tracks={tracks} columns={shown as readonly Column<unknown>[]} act={act as RefObject<Acts<unknown>>}
+      opens={!!onOpen} selects={!!onSelect} marked={selected?.has(key) ?? false} marking={!!selected?.size} open={key === openKey} here={i === at} flash={flashing?.has(key) ?? false} />
   }
   const all = selected !== undefined && selected.size > 0 && selected.size === sorted.length
   return (
@@ -167,6 +161,41 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
     </div>
   )
 }
+
+const line = 'grid items-center gap-3 border-b border-line pl-4 pr-7'
+
+interface Acts<T> { pick: (row: T, key: string, open: boolean) => void; toggle: (key: string) => void }
+interface LineProps {
+  row: unknown
+  id: string
+  index: number
+  top: number | undefined
+  height: number
+  tracks: string
+  columns: readonly Column<unknown>[]
+  /** What a click does now. It is read when it comes, so that a line is not drawn again for it. */
+  act: RefObject<Acts<unknown>>
+  opens: boolean
+  selects: boolean
+  marked: boolean
+  marking: boolean
+  open: boolean
+  here: boolean
+  flash: boolean
+}
+
+/** A line of the table. While one scrolls, those that are on screen already are not drawn again. */
+const Line = memo(function Line({ row, id, index, top, height, tracks, columns, act, opens, selects, marked, marking, open, here, flash }: LineProps) {
+  return (
+    <div role="row" aria-rowindex={index + 2} aria-selected={selects ? marked : undefined} data-index={index} data-key={id}
+      style={{ gridTemplateColumns: tracks, height, ...(top === undefined ? {} : { position: 'absolute', top, left: 0, right: 0 }) }}
+      onClick={(e) => act.current.pick(row, id, !(e.target as Element).closest('a, button, input, select'))}
+      className={`${line} group text-base ${flash ? 'flash' : ''} ${opens ? 'cursor-pointer' : ''} ${marked ? 'bg-accent/10' : open ? 'bg-ground3' : here ? 'bg-ground2' : 'hover:bg-ground2'} ${here ? 'shadow-[inset_2px_0_0_var(--accent)]' : ''}`}>
+      {selects && <span role="cell"><input type="checkbox" tabIndex={-1} aria-label={`${t.keys.select} ${id}`} checked={marked} onChange={() => act.current.toggle(id)} className={`block size-4 accent-(--accent) ${marked || marking ? '' : 'opacity-0 focus:opacity-100 group-hover:opacity-100'}`} /></span>}
+      {columns.map((c) => <div key={c.id} role="cell" className={`min-w-0 truncate ${c.right ? 'text-right' : ''}`}>{c.cell(row)}</div>)}
+    </div>
+  )
+})
 
 /** plain is the text of a cell: what its marks, names, times and money say, exactly. */
 export function plain(node: ReactNode): string {

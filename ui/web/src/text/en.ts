@@ -7,7 +7,7 @@ export const en = {
     approvals: 'Approvals', costs: 'Costs', activity: 'Activity', skills: 'Skills', secrets: 'Secrets', work: 'Work', company: 'Company', mesh: 'Mesh',
     nodes: 'Nodes', ledger: 'Ledger', adapters: 'Adapters', models: 'Models', settings: 'Settings', companies: 'Companies', more: 'More',
     main: 'Main', skip: 'Skip to the page', run: 'Run', transfer: 'Import and export', memory: 'Memory', meshSettings: 'Mesh settings', members: 'People',
-    governance: 'Governance', constitution: 'Constitution', decisions: 'Decisions', amendments: 'Amendments', tree: 'Resource tree', rule: 'New rule', kernel: 'Kernel', processes: 'Processes', topics: 'Topics', cron: 'Cron', messages: 'Messages', apps: 'Apps',
+    governance: 'Governance', constitution: 'Constitution', decisions: 'Decisions', amendments: 'Amendments', tree: 'Resource tree', rule: 'New rule', kernel: 'Kernel', processes: 'Processes', topics: 'Topics', cron: 'Cron', services: 'Services', messages: 'Messages', apps: 'Apps',
   },
   common: {
     loading: 'Loading', retry: 'Try again', close: 'Close', cancel: 'Cancel', save: 'Save', undo: 'Undo', copy: 'Copy', copied: 'Copied', search: 'Search',

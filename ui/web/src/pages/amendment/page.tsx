@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { keys } from '../../cache'
-import { poll, useRead, useWrite } from '../../data'
+import { useRead, useWrite } from '../../data'
 import { number } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { post, type Schemas } from '../../http'
@@ -28,7 +28,7 @@ const kindMeaning = { new: 'ok', superseded: 'warn', dropped: 'bad' } as const
 
 export function Page() {
   const { amendment: id = '' } = useParams({ strict: false }) as { amendment?: string }
-  const read = useRead(keys.govern('amendment', id), '/api/v1/govern/amendments/{id}', { path: { id } }, { refetchInterval: poll })
+  const read = useRead(keys.govern('amendment', id), '/api/v1/govern/amendments/{id}', { path: { id } })
   return (
     <Frame title={a.one(id)} command={`selvage govern amendment ${id}`} tools={read.data && <Steps amendment={read.data} />}>
       <Loaded of={read}>{(x) => <One amendment={x} />}</Loaded>

@@ -42,7 +42,7 @@ export function Page() {
   const { of, show } = useSearch({ strict: false }) as { of?: string; show?: string }
   const set = (next: { of?: string; show?: string }) => void go({ to: '.', search: Object.fromEntries(Object.entries({ of, show, ...next }).filter(([, v]) => v)) as never, replace: true })
   const scope = useScope(of)
-  const all = useRead(keys.cron(scope.companyId ?? 'mesh'), '/api/v1/cron', { query: { companyId: scope.companyId } }, scope.polled)
+  const all = useRead(keys.cron(scope.companyId ?? 'mesh'), '/api/v1/cron', { query: { companyId: scope.companyId } })
   const [editing, setEditing] = useState<Job | 'new'>()
   const one = all.data?.jobs.find((j) => j.name === show)
   return (

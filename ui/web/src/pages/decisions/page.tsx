@@ -3,7 +3,7 @@ import { keepPreviousData } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { keys } from '../../cache'
 import { useMaybeCompany } from '../../company'
-import { poll, useCompanies, useMembers, useNames, useRead, useWrite } from '../../data'
+import { useCompanies, useMembers, useNames, useRead, useWrite } from '../../data'
 import { moneyOf, number } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { post, type Schemas } from '../../http'
@@ -24,6 +24,7 @@ interface Search { company?: string; decision?: string; rule?: string; action?: 
 const d = tr.decisions
 const g = tr.govern
 const limit = 500
+const look = 30_000 // ms: no event tells of what was let through with a warning in another company
 
 /** said reads the address: a typed number is the ID of a decision, too. */
 const said = (search: object): Search => Object.fromEntries(Object.entries(search).map(([name, value]) => [name, String(value)]))
@@ -35,7 +36,7 @@ export function Page() {
   const companies = useCompanies().data ?? []
   const company = companies.find((c) => c.issuePrefix === s.company)
   const query = { companyId: company?.id, decision: s.decision, rule: s.rule?.trim(), action: s.action?.trim(), limit }
-  const made = useRead(keys.govern('decisions', query), '/api/v1/govern/decisions', { query }, { placeholderData: keepPreviousData, refetchInterval: poll })
+  const made = useRead(keys.govern('decisions', query), '/api/v1/govern/decisions', { query }, { placeholderData: keepPreviousData, refetchInterval: look })
   const one = useRead(keys.govern('decisions', { id: s.show }), '/api/v1/govern/decisions/{id}', { path: { id: s.show ?? '' } }, { enabled: !!s.show })
   const here = useMaybeCompany()
   const names = useNames((company ?? here)?.id)

@@ -77,7 +77,7 @@ function General({ general }: { general: General }) {
 }
 
 function Work() {
-  const state = useRead(keys.mesh('stop'), '/api/v1/mesh/stop', {}, { refetchInterval: 5_000 })
+  const state = useRead(keys.mesh('stop'), '/api/v1/mesh/stop')
   const [asking, setAsking] = useState(false)
   const set = useWrite<boolean, unknown>({ call: (on) => post(on ? '/api/v1/mesh/stop' : '/api/v1/mesh/resume'), reread: () => [keys.mesh('stop')], onDone: (_a, on) => { setAsking(false); toast({ text: on ? t.palette.stopped : t.palette.resumed }) } })
   return (

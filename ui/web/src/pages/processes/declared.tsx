@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { keys } from '../../cache'
-import { poll, useRead, useWrite } from '../../data'
+import { useRead, useWrite } from '../../data'
 import { del, type Schemas } from '../../http'
 import { sizeOf } from '../../format'
 import { Button } from '../../parts/button'
@@ -20,7 +20,7 @@ type Declaration = Schemas['ApiDeclaration']
 const p = tr.processes
 
 export function Declared() {
-  const all = useRead(keys.kernel('declared'), '/api/v1/declared-processes', {}, { refetchInterval: poll })
+  const all = useRead(keys.kernel('declared'), '/api/v1/declared-processes')
   const [removing, setRemoving] = useState<Declaration>()
   const [changing, setChanging] = useState<Declaration>()
   const remove = useWrite<string, unknown>({ call: (name) => del('/api/v1/declared-processes/{name}', { path: { name } }), reread: () => [keys.kernel('declared'), keys.kernel('processes')], onDone: (_a, name) => { setRemoving(undefined); toast({ text: p.removed(name) }) } })

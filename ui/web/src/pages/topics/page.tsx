@@ -2,7 +2,7 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { keys } from '../../cache'
-import { poll, useNames, useRead, useWrite } from '../../data'
+import { useNames, useRead, useWrite } from '../../data'
 import { number, sizeOf } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { del, post, put, seenHeight, type Schemas } from '../../http'
@@ -32,7 +32,7 @@ export function Page() {
   const set = (next: { of?: string; pattern?: string }) => void go({ to: '.', search: Object.fromEntries(Object.entries({ of, pattern, ...next }).filter(([, v]) => v)) as never, replace: true })
   const scope = useScope(of)
   const { companyId, flag } = scope
-  const all = useRead(keys.topics(companyId ?? 'mesh'), '/api/v1/topics', { query: { companyId } }, scope.polled)
+  const all = useRead(keys.topics(companyId ?? 'mesh'), '/api/v1/topics', { query: { companyId } })
   const [publishing, setPublishing] = useState(false)
   const publish = useWrite<Values, Schemas['Published']>({
     call: (v) => post('/api/v1/topics/{topic}', { path: { topic: String(v['topic']) } }, { ...(companyId ? { companyId } : {}), ...(v['json'] ? { payload: JSON.parse(String(v['text'])) as unknown } : { text: String(v['text']) }) }),
@@ -130,7 +130,7 @@ function Said({ message: m, companyId, flash }: { message: Message; companyId: s
 
 function Subscriptions({ companyId }: { companyId: string | undefined }) {
   const key = keys.topics(companyId ?? 'mesh', 'subscriptions')
-  const all = useRead(key, '/api/v1/subscriptions', { query: { companyId } }, companyId ? {} : { refetchInterval: poll })
+  const all = useRead(key, '/api/v1/subscriptions', { query: { companyId } })
   const [adding, setAdding] = useState(false)
   const reread = () => [key]
   const add = useWrite<Values, unknown>({ call: (v) => put('/api/v1/subscriptions/{subscription}', { path: { subscription: String(v['name']) }, query: { companyId } }, { pattern: String(v['pattern']), ...(v['from'] === undefined ? {} : { from: Number(v['from']) }) }), reread, onDone: () => { setAdding(false); toast({ text: x.subscribed }) } })
