@@ -419,7 +419,7 @@ func withdraw(c *ledger.Context, p NameAmendment) (any, error) {
 
 // Rules are the rules of this room.
 var Rules = company.Rules{
-	Kinds:          slices.Concat(placeKinds, waitingKinds, amendmentKinds, localKinds, permitKinds),
+	Kinds:          slices.Concat(placeKinds, waitingKinds, amendmentKinds, localKinds, permitKinds, filterKinds),
 	ProjectDeleted: projectDeleted,
 	AgentDeleted:   agentDeleted,
 	Reweigh:        reweigh,

@@ -25,7 +25,12 @@ type Constitution struct {
 	Pack      string       `cbor:"8,keyasint,omitempty"` // that was applied last
 	Places    bool         `cbor:"9,keyasint,omitempty"` // a company or project has an environment of its own
 	Mesh      Place        `cbor:"10,keyasint"`          // what holds where no company or project says otherwise
+	// Filters: a company has chosen the second backend. Else no act looks for it.
+	Filters bool `cbor:"20,keyasint,omitempty"`
 }
+
+// beside reports whether something may be asked beside the rules.
+func (s Constitution) beside() bool { return s.Filters }
 
 // Clone returns a copy that shares no memory with s, for the ledger's cache of decoded rows.
 func (s Constitution) Clone() Constitution {

@@ -35,6 +35,8 @@ type Decision struct {
 	Approval string    `cbor:"13,keyasint,omitempty"` // that the command waits for, or was approved by
 	Answer   string    `cbor:"14,keyasint,omitempty"` // of the person: approved, rejected, lapsed
 	Actor    string    `cbor:"15,keyasint,omitempty"` // "agent" or "user"
+	// Beside is what was asked beside the rules, nil for nothing.
+	Beside *Beside `cbor:"20,keyasint,omitempty"`
 }
 
 // Said is what a gate says to an act. Replaying a decision gives the same bytes.
@@ -70,6 +72,7 @@ type Voice struct {
 func (d Decision) Clone() Decision {
 	d.Act.Context.Clearances, d.Act.Context.Approvers = slices.Clone(d.Act.Context.Clearances),
 		slices.Clone(d.Act.Context.Approvers)
+	d.Beside = d.Beside.clone()
 	d.Act.Row, d.Act.Context.Past = core.CloneOf(d.Act.Row), core.CloneOf(d.Act.Context.Past)
 	d.Said.Asked, d.Said.Opinions, d.Said.Voices = slices.Clone(d.Said.Asked), slices.Clone(d.Said.Opinions),
 		slices.Clone(d.Said.Voices)
@@ -286,10 +289,11 @@ func (q Query) selects(d Decision) bool {
 
 // Again decides what a decision was about under a gate.
 func (d Decision) Again(g *Gate) Said {
+	gate := g.Gate
 	if k, ok := company.KindOf(d.Kind); ok && d.Kind != "" && k.Weight.Free == "" {
-		return SaidBy(g.of(k).gate, d.Act)
+		gate = g.of(k).gate
 	}
-	return SaidBy(g.Gate, d.Act)
+	return saidOf(d.Beside.hear(gate.Decide(d.Act)))
 }
 
 // Equal reports whether two answers are the same, bit for bit: whether they are stored as the same bytes, where an empty list

@@ -28,34 +28,39 @@ func Weigh(c *ledger.Context) error {
 		return errUnreadable(err)
 	}
 	of := g.of(kind)
-	if of.gate.Len() == 0 && !of.high {
+	if of.gate.Len() == 0 && !of.high && !s.beside() {
 		return nil
 	}
 	act := actOf(c.Tx, c.Cmd, kind, s, of.rank)
 	if of.past {
 		act.Context.Past = counted(c.Tx, act.Company, c.Cmd.Actor, act.Action).Past(core.TimeOf(c.Now))
 	}
-	said, by := of.gate.Decide(act), ""
+	said, beside := decideBeside(c.Tx, s, of.gate, act)
+	by := ""
 	if said.Verdict == governance.Defer && kind.Has(company.ByGiver) {
 		if p, ok := useFor(c, act.Company, said); ok {
 			act.Context.Approved, by = true, p.ID
-			said = of.gate.Decide(act)
+			said, beside = decideBeside(c.Tx, s, of.gate, act)
 		}
 	}
 	if of.past {
 		count(c, c.Cmd.Actor, act, said.Verdict, said.Effect)
+	}
+	kept := func() { beside.witness(c, act.Company, said.Verdict) }
+	if said.Verdict != governance.Defer {
+		kept()
 	}
 	if said.Verdict == governance.Permit && said.Effect[governance.Risk] < HighRisk {
 		return nil
 	}
 	act.Rank = rankOf(c.Tx, c.Cmd, true)
 	d := decisionOf(c, act, said, s)
-	d.Kind, d.Approval = kind.Name, by
+	d.Kind, d.Approval, d.Beside = kind.Name, by, beside
 	switch said.Verdict {
 	case governance.Deny:
 		return deny(c, d)
 	case governance.Defer:
-		return wait(c, d)
+		return wait(c, d, kept)
 	}
 	store(c.Tx, d)
 	return nil
@@ -160,6 +165,13 @@ func refuseDenied(d Decision, v Voice) error {
 	if v.Rule == "" {
 		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Denied: %s", d.Said.Reason)
 	}
-	return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
-		"Denied by rule %s of the constitution: %s", v.Rule, d.Said.Reason)
+	return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Denied by %s: %s", v.speaker(), d.Said.Reason)
+}
+
+// speaker says who spoke: a rule, or something beside the rules.
+func (v Voice) speaker() string {
+	if v.Branch == governance.Filtering {
+		return "the filter " + v.Rule + " of the company"
+	}
+	return "rule " + v.Rule + " of the constitution"
 }

@@ -56,6 +56,8 @@ const (
 	maxTallied = 32
 	// maxCounted bounds the agents and companies whose acts one node counts.
 	maxCounted = 4_096
+	// MaxReceipts bounds the receipts of the filters that are kept of a company: the oldest go. A receipt has about 1 KiB.
+	MaxReceipts = 5_000
 	// maxSum bounds a sum of amounts, in cents, so that it does not overflow.
 	maxSum = 1 << 53
 )

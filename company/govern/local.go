@@ -60,8 +60,9 @@ func Judge(tx *ledger.Tx, l Local) (j Judgement) {
 	if err != nil {
 		return Judgement{Refusal: errUnreadable(err)}
 	}
-	decide := func(act governance.Act) governance.Decision {
-		said := g.Decide(act)
+	var beside *Beside
+	decide := func(act governance.Act) (said governance.Decision) {
+		said, beside = decideBeside(tx, s, g.Gate, act)
 		if said.Verdict != governance.Defer || l.Adrift {
 			return said
 		}
@@ -71,7 +72,8 @@ func Judge(tx *ledger.Tx, l Local) (j Judgement) {
 		}
 		act.Context.Approved = true
 		j.Permit = &p
-		return g.Decide(act)
+		said, beside = decideBeside(tx, s, g.Gate, act)
+		return said
 	}
 	act := actOfLocal(tx, s, l)
 	var said governance.Decision
@@ -80,7 +82,8 @@ func Judge(tx *ledger.Tx, l Local) (j Judgement) {
 	} else {
 		said = decide(act)
 	}
-	j.Decision = Decision{Company: l.Company, Version: s.Version, Said: saidOf(said), Run: l.Run, Count: 1, Actor: "agent"}
+	j.Decision = Decision{Company: l.Company, Version: s.Version, Said: saidOf(said), Run: l.Run, Count: 1, Actor: "agent",
+		Beside: beside}
 	if j.Permit != nil {
 		act.Context.Approved, j.Decision.Approval = true, j.Permit.ID
 	}
@@ -103,17 +106,17 @@ func refuseLocal(v Voice, verdict governance.Verdict, version uint64, reason, ap
 	switch {
 	case approval != "":
 		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
-			"Rule %s of the constitution: %s. It waits for the board as approval %s; do it again, with the same arguments, "+
-				"once that is approved", v.Rule, reason, approval)
+			"By %s: %s. It waits for the board as approval %s; do it again, with the same arguments, "+
+				"once that is approved", v.speaker(), reason, approval)
 	case verdict == governance.Defer:
 		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
-			"Rule %s of the constitution: %s. A person would have to approve it, and nobody can be asked here, so it is denied",
-			v.Rule, reason)
+			"By %s: %s. A person would have to approve it, and nobody can be asked here, so it is denied",
+			v.speaker(), reason)
 	case v.Rule == "":
 		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Denied: %s", reason)
 	}
 	return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
-		"Denied by rule %s of the constitution: %s", v.Rule, reason)
+		"Denied by %s: %s", v.speaker(), reason)
 }
 
 // Refusal is what a node tells an agent whose act was put before a person, or was denied after all; nil: it is granted.
@@ -165,6 +168,8 @@ func (d Decision) ofCompany(tx *ledger.Tx) error {
 	issue := d.Act.Context.Issue
 	switch {
 	case d.Act.Agent == "" && d.Run == "" && issue == "": // the board's own act
+	case d.Beside != nil && d.Beside.Filters != nil && d.Beside.Filters.Agent != d.Act.Agent:
+		return ledger.Refuse(ledger.Unprocessable, nil, "decisions: the filters were asked about another agent")
 	case entity.AgentTable.Look(tx, d.Company, d.Act.Agent) == nil:
 		return entity.ErrNoAgent()
 	case d.Run != "" && entity.RunTable.Look(tx, d.Company, d.Run) == nil:
@@ -212,6 +217,7 @@ func recordLocal(c *ledger.Context, p Record) (any, error) {
 			d.ID += "-" + strconv.Itoa(n)
 		}
 		d.LastAt, d.Answer = d.At, ""
+		d.Beside.judged(g.Decide(d.Act)).witness(c, d.Company, d.Said.Verdict)
 		if _, ok := sameDenial(c, d); ok {
 			continue
 		}

@@ -304,9 +304,9 @@ func askPermit(c *ledger.Context, p AskPermit) (any, error) {
 	if err := act.Check(); err != nil {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "%s", err)
 	}
-	said := g.Decide(act)
+	said, beside := decideBeside(c.Tx, s, g.Gate, act)
 	d := decisionOf(c, act, said, s)
-	d.Run, d.Actor, d.Kind = p.Run, "agent", ""
+	d.Run, d.Actor, d.Kind, d.Beside = p.Run, "agent", "", beside
 	if !core.IsAgent(c) && !core.IsBoard(c) {
 		d.Node = c.Cmd.Actor.ID
 	}
@@ -314,6 +314,9 @@ func askPermit(c *ledger.Context, p AskPermit) (any, error) {
 	row := Permit{ID: p.ID, Company: of, Act: act, Arguments: p.Arguments, Once: p.Once || act.Context.Irreversible,
 		Version: s.Version, Height: c.Height, At: at, Until: at + core.Time(p.lasts().Milliseconds())}
 	was, found := permitFor(c.Tx, of, p.Agent, p.Action, p.Arguments)
+	if said.Verdict != governance.Defer {
+		beside.witness(c, of, said.Verdict)
+	}
 	switch {
 	case said.Verdict == governance.Deny:
 		return out.denied(c, d)
@@ -383,7 +386,9 @@ func (out PermitAnswer) waits(c *ledger.Context, d Decision, p AskPermit, row Pe
 		return nil, err
 	}
 	out.Status, out.Approval, out.Decision = PermitWaits, approval, d.ID
-	if same {
+	if !same {
+		d.Beside.witness(c, d.Company, governance.Defer)
+	} else {
 		out.Decision = ""
 		c.Record(ledger.Change{Action: "governance.permit_asked", EntityType: "approval", EntityID: approval,
 			Details: core.Object{}.Str("action", p.Action).Close()})

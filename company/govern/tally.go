@@ -206,6 +206,9 @@ func (n *Counter) weigh(act governance.Act, at core.Time,
 }
 
 func agentDeleted(c *ledger.Context, a entity.Agent) {
+	if c.Tx.Has(profiles.Key(a.Company, a.ID)) {
+		profiles.Delete(c.Tx, a.Company, a.ID)
+	}
 	if key := "agent." + a.ID; c.Tx.Has(tallies.Key(a.Company, key)) {
 		tallies.Delete(c.Tx, a.Company, key)
 	}

@@ -62,8 +62,8 @@ var waitingKinds = []company.Kind{
 		Do: ledger.Typed(lapse)},
 }
 
-// wait stores a command for a person to approve, and refuses it for now.
-func wait(c *ledger.Context, d Decision) error {
+// wait stores a command for a person to approve, and refuses it for now. It calls kept for one that does not wait already.
+func wait(c *ledger.Context, d Decision, kept func()) error {
 	v := d.strictest()
 	w := waiting{Decision: d.ID, Kind: c.Cmd.Kind, Actor: c.Cmd.Actor, Credential: c.Cmd.Credential, Run: c.Cmd.Run,
 		Payload: c.Cmd.Payload, Rules: d.blocking(), Version: d.Version}
@@ -75,7 +75,9 @@ func wait(c *ledger.Context, d Decision) error {
 	if err != nil {
 		return err
 	}
-	if same {
+	if !same {
+		kept()
+	} else {
 		c.Unenter()
 		w, _ = waitings.Get(c.Tx, d.Company, approval)
 		return refuseWaiting(w.Decision, approval, v, w.Version, d.Said.Reason)
@@ -145,8 +147,7 @@ func refuseWaiting(decision, approval string, v Voice, version uint64, reason st
 		Null("rule", v.Rule).Null("branch", string(v.Branch)).
 		Null("severity", string(v.Severity)).Uint("constitution", version).Close()
 	return core.RefuseCode(ledger.Conflict, code, details,
-		"Rule %s of the constitution: %s. The command waits for the board as approval %s; do not send it again", v.Rule,
-		reason, approval)
+		"By %s: %s. The command waits for the board as approval %s; do not send it again", v.speaker(), reason, approval)
 }
 
 // blocking lists the rules that make an act wait.
@@ -212,8 +213,9 @@ func decideAgain(c *ledger.Context, w waiting, approved bool) (Decision, error) 
 		act := actOfLocal(c.Tx, s, Local{Action: w.Act.Action, Agent: w.Actor.ID, Company: c.Cmd.Company, Run: w.Run,
 			At: c.Now, Known: known})
 		act.Context.Approved, act.Context.Past = approved, known.Past
-		d := decisionOf(c, act, g.Decide(act), s)
-		d.Run, d.Actor = w.Run, w.Actor.Type
+		said, beside := decideBeside(c.Tx, s, g.Gate, act)
+		d := decisionOf(c, act, said, s)
+		d.Run, d.Actor, d.Beside = w.Run, w.Actor.Type, beside
 		return d, nil
 	}
 	cmd, _ := w.command(c.Tx, c.Cmd.Company)
@@ -222,8 +224,9 @@ func decideAgain(c *ledger.Context, w waiting, approved bool) (Decision, error) 
 	if g.of(kind).past {
 		act.Context.Past = counted(c.Tx, act.Company, w.Actor, act.Action).Past(core.TimeOf(c.Now))
 	}
-	d := decisionOf(c, act, g.of(kind).gate.Decide(act), s)
-	d.Kind, d.Run, d.Actor = kind.Name, w.Run, w.Actor.Type
+	said, beside := decideBeside(c.Tx, s, g.of(kind).gate, act)
+	d := decisionOf(c, act, said, s)
+	d.Kind, d.Run, d.Actor, d.Beside = kind.Name, w.Run, w.Actor.Type, beside
 	return d, nil
 }
 
@@ -278,6 +281,7 @@ func answered(c *ledger.Context, approval string, approved bool) error {
 	dropWaiting(c.Tx, of, approval, w)
 	if !approved {
 		answer(c.Tx, of, w.Decision, "rejected")
+		answeredOf(c.Tx, of, w.Decision, false)
 		if w.Act != nil {
 			return permitted(c, approval, w, Decision{Version: w.Version}, false)
 		}
@@ -294,6 +298,8 @@ func answered(c *ledger.Context, approval string, approved bool) error {
 	d.Approval, d.Answer = approval, "approved"
 	store(c.Tx, d)
 	answer(c.Tx, of, w.Decision, "approved")
+	answeredOf(c.Tx, of, w.Decision, true)
+	d.Beside.receipt(c, of, d.Said.Verdict)
 	if w.Act != nil {
 		return permitted(c, approval, w, d, true)
 	}
@@ -345,6 +351,7 @@ func lapse(c *ledger.Context, _ Lapse) (any, error) {
 		dropWaiting(c.Tx, of, id, w)
 		company.Ask.Lapse(c, id, "Nobody has approved it in time, so it is denied")
 		answer(c.Tx, of, w.Decision, "lapsed")
+		answeredOf(c.Tx, of, w.Decision, false)
 		if n++; first == "" {
 			first = w.Decision
 		}

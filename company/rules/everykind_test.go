@@ -973,6 +973,7 @@ func tellOfGovernance(s *storyteller) {
 	s.by(companytest.Board, govern.KindPropose,
 		govern.Propose{Title: "none", Change: governance.Change{Drop: []string{"T-1"}}}, "governance.proposed", &a)
 	s.by(companytest.Board, govern.KindWithdraw, govern.NameAmendment{Amendment: a.ID}, "governance.withdrawn")
+	s.by(companytest.Board, govern.KindFilters, govern.SetFilters{On: new(true)}, "governance.filters_set")
 	ada := s.Hired("Ada")
 	c := s.Context(companytest.As{Agent: ada, Run: s.Run(ada)}, "label.create", company.CreateLabel{ID: s.ID(),
 		Name: "bug", Color: "#ff0000"})
@@ -981,6 +982,7 @@ func tellOfGovernance(s *storyteller) {
 	}
 	s.Now = s.Now.Add(govern.WaitFor + time.Minute)
 	s.byNode(govern.KindLapse, govern.Lapse{}, "governance.lapsed & approval.rejected")
+	s.by(companytest.Board, govern.KindForgetPast, govern.ForgetPast{Agent: ada}, "governance.past_forgotten")
 	d, _, _ := govern.WeighLocal(s.Tx, govern.Local{Action: "exec", Agent: ada, Company: s.Company})
 	s.byNode(govern.KindRecord, govern.Record{Decisions: []govern.Decision{d}}, "governance.recorded")
 	at := companytest.As{Agent: ada, Run: s.Run(ada)}
