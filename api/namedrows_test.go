@@ -147,7 +147,7 @@ var (
 		"unblockDescriptor": "who is waited for, in words", "variables": "texts for a prompt",
 		"defaultValue": "a text for a prompt", "input": "of a tool, which may do what its owner granted it",
 		"defaultsPayload": "what joiners are made with", "payload": "see wholes", "context": "for a prompt",
-		"vector": "numbers", "json": "what one process says to another",
+		"vector": "numbers", "arguments": "of an act: only their hash is kept", "json": "what one process says to another",
 		"agency": "roles and counts", "params": "of a method of a service, or their schema",
 		"capabilities": "flags and counts", "settings": "of an app, texts for its own manifest", "risk": "a number",
 		"fairness": "a number", "privacy": "a number", "novelty": "a number", "security": "a number", "drift": "a number",

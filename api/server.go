@@ -128,6 +128,8 @@ type Config struct {
 	Version string // of the program
 	NodeID  identity.NodeID
 	Mesh    identity.MeshID // the instance in run tokens
+	// Sign signs domain ‖ msg with this node's key. Nil: what the node says is not signed.
+	Sign func(domain string, msg []byte) []byte
 
 	// DataKeys returns the mesh's data keys, the current one first, then those of earlier epochs.
 	// They sign run tokens. Nil on a node without them.

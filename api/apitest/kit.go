@@ -191,7 +191,7 @@ func NewHarness(t testing.TB, change ...func(*api.Config)) *Harness {
 func NewHarnessOn(t testing.TB, n *Solo, change ...func(*api.Config)) *Harness {
 	t.Helper()
 	log := &safeBuffer{}
-	cfg := api.Config{Node: n, Version: "test", NodeID: n.Keys.ID(), Mesh: n.Mesh,
+	cfg := api.Config{Node: n, Version: "test", NodeID: n.Keys.ID(), Mesh: n.Mesh, Sign: n.Keys.Sign,
 		DataKeys: func() []identity.DataKey { return []identity.DataKey{TestDataKey} },
 		Head:     func() (uint64, uint64) { h, _ := n.Ledger.Head(); return h, n.Ledger.Applied() },
 		Verify:   func(ctx context.Context) (ledger.Verified, error) { return n.Ledger.Verify(ctx, nil) },

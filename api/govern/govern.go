@@ -2,11 +2,13 @@
 package govern
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
@@ -19,7 +21,7 @@ import (
 
 // Routes are the rows of the gate, of its decisions and of the constitution.
 func Routes() []api.Route {
-	return slices.Concat(askRoutes(), constitutionRoutes(), decisionRoutes(), amendmentRoutes())
+	return slices.Concat(askRoutes(), constitutionRoutes(), decisionRoutes(), amendmentRoutes(), permitRoutes())
 }
 
 // askRoutes ask the gate. Nothing that they answer is recorded, and asking changes nothing.
@@ -96,8 +98,9 @@ type (
 		Ignored     []string  `json:"ignored"`         // members of the context that the caller is not believed
 		Rank        string    `json:"rank"`            // that the agent was judged with
 		Version     string    `json:"constitution"`
-		Attestation *string   `json:"attestation"` // null: the answer is not recorded
-		ChainHash   *string   `json:"chain_hash"`  // null: the answer is not recorded
+		Attestation *string   `json:"attestation"` // the answer as this node has signed it; null: the node does not sign
+		ChainHash   *string   `json:"chain_hash"`  // of the newest entry that the answer knows; null: the chain is empty
+		Height      uint64    `json:"height"`      // of that entry
 	}
 	opinion struct {
 		Branch   string `json:"branch"`
@@ -166,12 +169,18 @@ func refusal(code, message string) api.Response {
 // asked reads a request and makes the act that it is about, and says which of its claims count for nothing. The answer
 // is empty unless the request does not fit.
 func asked(rc *api.Request) (governance.Act, []string, api.Response, error) {
-	fail := func(r api.Response, err error) (governance.Act, []string, api.Response, error) {
-		return governance.Act{}, nil, r, err
-	}
 	in, err := api.Body[askBody](rc)
 	if err != nil {
-		return fail(badBody(err))
+		no, err := badBody(err)
+		return governance.Act{}, nil, no, err
+	}
+	return actOf(rc, in)
+}
+
+// actOf makes the act of a question.
+func actOf(rc *api.Request, in askBody) (governance.Act, []string, api.Response, error) {
+	fail := func(r api.Response, err error) (governance.Act, []string, api.Response, error) {
+		return governance.Act{}, nil, r, err
 	}
 	c := in.Context
 	act := governance.Act{Action: in.Action, Agent: in.Agent, Company: ledger.CompanyID(strings.ToLower(c.Company)),
@@ -200,7 +209,7 @@ func asked(rc *api.Request) (governance.Act, []string, api.Response, error) {
 		}
 	}
 	var ignored []string
-	err = rc.View(func(tx *ledger.Tx) error {
+	err := rc.View(func(tx *ledger.Tx) (err error) {
 		ignored, err = place(tx, rc, &act, c)
 		if err == nil {
 			err = rc.Granted(act.Company, act.Agent, in.Agent)
@@ -350,7 +359,9 @@ func decide(rc *api.Request) (api.Response, error) {
 		return no, err
 	}
 	var g *govern.Gate
+	var at ledger.Position
 	err = rc.View(func(tx *ledger.Tx) error {
+		at = tx.Position()
 		s, err := govern.InForce(tx)
 		if err == nil {
 			g, err = govern.GateOf(tx, s)
@@ -365,7 +376,7 @@ func decide(rc *api.Request) (api.Response, error) {
 		Magnitude: part(d.Effect.Magnitude()),
 		Threshold: part(d.Threshold), Evaluated: d.Evaluated(), Spoken: []string{}, Warnings: []string{},
 		Opinions: []opinion{}, Rules: []voice{},
-		Ignored: append([]string{}, ignored...), Rank: string(act.Rank), Version: g.Version()}
+		Ignored: append([]string{}, ignored...), Rank: string(act.Rank), Version: g.Version(), Height: at.Height}
 	for _, o := range d.Opinions {
 		out.Opinions = append(out.Opinions, opinion{string(o.Branch), o.Verdict.String(), len(o.Evaluated)})
 		for _, v := range o.Spoken {
@@ -377,7 +388,32 @@ func decide(rc *api.Request) (api.Response, error) {
 			}
 		}
 	}
+	if at.Height > 0 {
+		out.ChainHash = new(hex.EncodeToString(at.Head[:]))
+	}
+	if err := attest(rc, &out, act, d.Effect); err != nil {
+		return api.Response{}, err
+	}
 	return api.OK(out), nil
+}
+
+// attest signs what the gate said: the question by its hash, the answer, the rules and the chain that it knows.
+func attest(rc *api.Request, out *decision, act governance.Act, e governance.Effect) error {
+	question, err := rc.RawBody()
+	if err != nil || rc.Server.Cfg.Sign == nil {
+		return err
+	}
+	s := govern.Statement{Mesh: string(rc.Server.Cfg.Mesh), Company: act.Company, Agent: act.Agent, Action: act.Action,
+		Arguments: govern.ArgumentsOf(question), Decision: out.Decision, Rules: out.Spoken, Rank: out.Rank,
+		Laws: out.Version, Height: out.Height, At: time.Now().UnixMilli()}
+	if out.ChainHash != nil {
+		s.Chain = *out.ChainHash
+	}
+	for _, l := range e {
+		s.Effect = append(s.Effect, int32(l))
+	}
+	out.Attestation = new(s.Signed(string(rc.Server.Cfg.NodeID), rc.Server.Cfg.Sign))
+	return nil
 }
 
 // word is the kernel's word for a verdict: an act with a warning is permitted.

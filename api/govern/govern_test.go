@@ -49,7 +49,7 @@ func TestTheDocumentedRequest(t *testing.T) {
 	h.Call("POST", "/api/v1/govern", fmt.Sprintf(body, "")).Want(t, 200, `"effect_vector":[0.7,0.5,0.3,0.8,0.6]`)
 	a := ask(t, h, fmt.Sprintf(body, ""))
 	if a.Decision != "deny" || a.Reason != "High-risk shell command requires Manager approval" || a.Magnitude != 1.353 ||
-		a.Rank != "worker" || a.Chain != nil {
+		a.Rank != "worker" || a.Chain == nil {
 		t.Errorf("got %+v", a)
 	}
 	for _, id := range []string{"GOV-001", "GOV-002", "SOP-L006"} {

@@ -21,7 +21,8 @@ var typedByHand = []string{"action", "biller", "cents", "command", "cron", "emai
 	"json", "key=value", "lease", "model", "name", "operation", "params", "product", "question=option[,option][:text]", "service",
 	"text", "title", "to", "trigger", "url",
 	"when", "words", "item=approve|reject|defer[:reason]", "kind", "key", "permission", "user", "method", "path",
-	"revision", "version", "label", "type", "file.wasm", "height", "target", "address", "subject"}
+	"revision", "version", "label", "type", "file.wasm", "height", "target", "address", "subject",
+	"token"}
 
 // Every command has usage and an example that works as it stands, and each argument has
 // a completion or is a text.

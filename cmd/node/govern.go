@@ -59,6 +59,45 @@ var packVerbs = []cli.Verb{
 		Lines: "id=id title=title status=status version=version height=height signed=signed required=required"},
 }
 
+// permitLines are those of a permit.
+const permitLines = "id=id status=status agent=agent_id action=action arguments=arguments_sha256 once=once approval=approvalId " +
+	"rules=rules reason=reason constitution=constitution height=height granted=grantedAt until=until uses=uses used=usedAt by=usedBy token=token"
+
+// ofAct are the fields that name an act by its arguments.
+var ofAct = []cli.Field{{Name: "arguments", Member: "arguments", Kind: "json or @file",
+	About: "of the act, as JSON or @FILE"},
+	{Name: "sha256", Member: "arguments_sha256", About: "of the arguments, in place of them"}}
+
+// permitVerbs are about permits for single acts.
+var permitVerbs = []cli.Verb{
+	{Use: "list", Short: "List permits, those that end last first", Path: "/api/v1/govern/permits",
+		Example: "  selvage govern permit list --status granted",
+		Fields: []cli.Field{{Name: "agent", Member: "agentId", Kind: "agent", About: "who acts"},
+			{Name: "status", Member: "status", About: "granted, used, expired, revoked or rejected; several with commas"},
+			{Name: "limit", Member: "limit", Kind: "int", About: "100 unless given"}},
+		Columns: "ID=id STATUS=status ACTION=action AGENT=agent_id ONCE=once USES=uses UNTIL=until"},
+	{Use: "ask ACTION", Short: "Ask for a permit for one act of an agent, with these arguments and no other",
+		Method: "POST", Path: "/api/v1/govern/permits", Lines: permitLines,
+		Example: `  selvage govern permit ask deploy --agent Ada --arguments '{"service":"web"}' --once --seconds 600`,
+		Fields: slices.Concat([]cli.Field{{Place: 1, Member: "action"}, {Name: "agent", Member: "agent_id", Kind: "agent",
+			About: "who acts"}}, ofAct, []cli.Field{{Name: "once", Member: "once", Kind: "bool", About: "it holds once"},
+			{Name: "seconds", Member: "ttl_seconds", Kind: "int", About: "how long it holds; an hour unless given"},
+			{Name: "detail", Member: "detail", About: "what a person who is asked sees of the arguments"},
+			{Name: "outside", Member: "context.outside", Kind: "bool", About: "its target is outside the company"},
+			{Name: "irreversible", Member: "context.irreversible", Kind: "bool", About: "it can not be undone"},
+			{Name: "reason", Member: "context.reason", About: "why it is done"},
+			{Name: "cents", Member: "context.amount_cents", Kind: "int", About: "money that it commits"}})},
+	{Use: "show ID", Short: "Show a permit, with its signed token while it holds", Path: "/api/v1/govern/permits/{1}",
+		Lines: permitLines},
+	{Use: "revoke ID", Short: "End a permit at once", Method: "POST", Path: "/api/v1/govern/permits/{1}/revoke",
+		Lines: permitLines},
+	{Use: "use TOKEN ACTION", Short: "Check that a permit is for an act, and use it", Method: "POST",
+		Path: "/api/v1/govern/use", Lines: permitLines,
+		Example: `  selvage govern permit use @permit deploy --agent Ada --arguments '{"service":"web"}'`,
+		Fields: slices.Concat([]cli.Field{{Place: 1, Member: "token", Kind: "text or file"}, {Place: 2, Member: "action"},
+			{Name: "agent", Member: "agent_id", Kind: "agent", About: "who acts"}}, ofAct)},
+}
+
 // governVerbs are about the gate, its decisions and the constitution.
 var governVerbs = []cli.Verb{
 	{Use: "rules", Short: "List the rules in force", Example: "  selvage govern rules\n  selvage govern rules -o json",
@@ -86,6 +125,11 @@ var governVerbs = []cli.Verb{
 	{Use: "amendment ID", Short: "Show an amendment, and the message that is signed",
 		Path:  "/api/v1/govern/amendments/{1}",
 		Lines: "id=id title=title status=status base=base version=version height=height signed=signed required=required stale=stale by=proposedBy digest=digest message=message"},
+	{Use: "verify TOKEN", Short: "Check who signed a permit or an attestation, and whether it holds", Method: "POST",
+		Path: "/api/v1/govern/verify", Example: "  selvage govern verify @token",
+		Fields: []cli.Field{{Place: 1, Member: "token", Kind: "text or file"}},
+		Lines: "kind=kind valid=valid status=status node=nodeId agent=agent_id action=action arguments=arguments_sha256 permit=permitId " +
+			"once=once decision=decision rules=rules constitution=constitution height=height chain_hash=chain_hash on_chain=onChain at=at until=until"},
 	{Use: "place", Short: "Show what is set for the mesh, a company or a project", Path: "/api/v1/govern/place",
 		Fields: []cli.Field{{Name: "of", Member: "companyId", About: "ID of the company; the mesh unless given"},
 			{Name: "project", Member: "projectId", About: "ID of a project of the company"}},
@@ -114,5 +158,5 @@ var governVerbs = []cli.Verb{
 		Example: "  selvage govern simulate execute_shell_command --approver Cleo\n  selvage govern simulate deploy --environment prod --agent Ada --clearance deploy",
 		Method:  "POST", Path: "/api/v1/govern", Fixed: somebody, Fields: slices.Clone(aboutAct),
 		Lines: "decision=decision reason=reason warnings=warnings rules_that_spoke=spoken_rules rules_asked=evaluated_rules risk=effect.risk fairness=effect.fairness " +
-			"privacy=effect.privacy novelty=effect.novelty security=effect.security magnitude=effect_magnitude threshold=threshold rank=rank constitution=constitution"},
+			"privacy=effect.privacy novelty=effect.novelty security=effect.security magnitude=effect_magnitude threshold=threshold rank=rank constitution=constitution height=height chain_hash=chain_hash attestation=attestation"},
 }
