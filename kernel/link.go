@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -58,6 +59,34 @@ func (t *Table) Monitor(by, of PID) (ref string, err error) {
 	ref = fmt.Sprintf("mon-%d", t.refs)
 	t.monitors[of] = append(t.monitors[of], monitor{ref, by})
 	return ref, nil
+}
+
+// A Watch is a monitor of a process: its name, and whom it watches.
+type Watch struct {
+	Ref     string `json:"ref"`
+	Process PID    `json:"process"`
+}
+
+// Watches are the links of a process and its monitors.
+type Watches struct {
+	Links    []PID
+	Monitors []Watch
+}
+
+// Watches returns what a process is linked to, and what it monitors, by PID.
+func (t *Table) Watches(pid PID) (out Watches) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out.Links = slices.Sorted(slices.Values(t.links[pid]))
+	for of, all := range t.monitors {
+		for _, m := range all {
+			if m.by == pid {
+				out.Monitors = append(out.Monitors, Watch{m.ref, of})
+			}
+		}
+	}
+	slices.SortFunc(out.Monitors, func(a, b Watch) int { return cmp.Compare(a.Process, b.Process) })
+	return out
 }
 
 // Demonitor ends a monitor.

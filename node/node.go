@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/selvage-mesh/selvage/adapter/courier"
 	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/rules"
@@ -91,6 +92,7 @@ type Node struct {
 	healed      atomic.Bool   // and it has been rebuilt
 	gaveUp      atomic.Bool   // no quorum was found to rebuild it from
 	hurt        atomic.Bool   // the running node found damage
+	topicNews   courier.Bell  // something was published
 	replicaNews chan struct{} // which declared processes run here may have changed
 	events      *kernel.EventLog
 	boot        *kernel.Boot

@@ -23,6 +23,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/spawn"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/replica"
@@ -123,7 +124,7 @@ func (n *Node) openPost(dir string) (*courier.Courier, error) {
 			}
 			return out.Entries, err
 		},
-		Weigh: n.weighMessage, Publish: n.publishMessage, Services: registered{n},
+		Weigh: n.weighMessage, Publish: n.publishMessage, Services: registered{n}, Topics: topics{n},
 		State: func() any {
 			f := n.work.post.Office().Figures()
 			return map[string]any{"node": n.Name(), "processes": len(n.work.host.Table().List(false)), "sent": f.Sent,
@@ -284,6 +285,53 @@ func (n *Node) publishMessage(ctx context.Context, company, name string, p post.
 		}
 	}
 	return n.carryOut(ctx, n.command(topic.KindPublish, ledger.CompanyID(company), out))
+}
+
+// topics are those of the mesh, for the inboxes that subscribe to them.
+type topics struct{ n *Node }
+
+// Read returns messages of this node's state.
+func (t topics) Read(company, pattern string, from uint64, most int) (out []courier.TopicMessage, err error) {
+	err = t.n.ledger.View(func(tx *ledger.Tx) error {
+		for _, m := range topic.Read(tx, ledger.CompanyID(company), pattern, from, most, core.TimeOf(time.Now())) {
+			out = append(out, courier.TopicMessage{Topic: m.Topic, Height: m.Height, At: m.At.Std(), From: m.From,
+				Text: m.Text, JSON: m.JSON})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Head returns the newest height of this node's state.
+func (t topics) Head() uint64 { return t.n.ledger.Position().Height }
+
+// News is closed when something is published.
+func (t topics) News() <-chan struct{} { return t.n.topicNews.Next() }
+
+// Subscribe makes or changes a named subscription.
+func (t topics) Subscribe(ctx context.Context, company, name, pattern string, from *uint64) (position uint64, err error) {
+	of := ledger.CompanyID(company)
+	if err = t.n.carryOut(ctx, t.n.command(topic.KindSubscribe, of, topic.Subscribe{Name: name, Pattern: pattern,
+		From: from})); err != nil {
+		return 0, err
+	}
+	err = t.n.ledger.View(func(tx *ledger.Tx) error {
+		s, _ := topic.SubscriptionOf(tx, of, name)
+		position = s.Position
+		return nil
+	})
+	return position, err
+}
+
+// Acknowledge tells how far a named subscription has read.
+func (t topics) Acknowledge(ctx context.Context, company, name string, height uint64) error {
+	return t.n.carryOut(ctx, t.n.command(topic.KindAcknowledge, ledger.CompanyID(company),
+		topic.Acknowledge{Name: name, Height: height}))
+}
+
+// publishes reports whether an entry published to a topic.
+func publishes(e ledger.Entry) bool {
+	return slices.ContainsFunc(e.Changes, func(c ledger.Change) bool { return c.Action == topic.Told })
 }
 
 // postStats returns the figures of messages for /metrics.

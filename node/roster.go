@@ -121,6 +121,9 @@ func (n *Node) followRoster(ctx context.Context) {
 			if concernsReplicas(e.Kind) {
 				kick(n.replicaNews)
 			}
+			if publishes(e) {
+				n.topicNews.Ring()
+			}
 			if touchesRoster(e.Kind) {
 				after = max(after, n.refreshRoster())
 			}
@@ -128,6 +131,7 @@ func (n *Node) followRoster(ctx context.Context) {
 		select { // a snapshot was installed, or the ledger is closed
 		case <-ctx.Done():
 		case <-time.After(rosterRetry):
+			n.topicNews.Ring()
 			after = n.refreshRoster()
 		}
 	}

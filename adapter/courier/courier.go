@@ -82,6 +82,8 @@ type Config struct {
 	Weigh func(Act) error
 	// Publish publishes to a topic for a process of a company, "" for the mesh.
 	Publish func(ctx context.Context, company, topic string, p post.Payload) error
+	// Topics are those of the mesh; nil: there are none to subscribe to.
+	Topics Topics
 	// Services are those of the registry; nil: there are none.
 	Services Services
 	// State is what the node answers to the signal dump_state.
@@ -125,6 +127,9 @@ type Courier struct {
 	lines   map[string]*line
 	found   map[string]found
 	permits map[Act]time.Time
+	readers []*reader // of topics
+	subs    uint64    // subscriptions since the start
+	streams map[kernel.PID]*stream
 	turn    uint64 // of those that share a name
 }
 
@@ -161,7 +166,8 @@ func Open(cfg Config) (*Courier, error) {
 			"file", filepath.Join(cfg.Dir, journalName+".damaged"))
 	}
 	c := &Courier{cfg: cfg, journal: j, work: make(chan struct{}, 1), due: make(chan struct{}, 1),
-		lines: map[string]*line{}, found: map[string]found{}, permits: map[Act]time.Time{}}
+		lines: map[string]*line{}, found: map[string]found{}, permits: map[Act]time.Time{},
+		streams: map[kernel.PID]*stream{}}
 	if _, err := rand.Read(c.secret[:]); err != nil {
 		return nil, errors.Join(err, j.close())
 	}
@@ -302,6 +308,10 @@ func (c *Courier) OfRun(run string) (kernel.Entry, bool) {
 
 // Ended tells that a process reads no more.
 func (c *Courier) Ended(pid kernel.PID) {
+	c.cancel(func(r *reader) bool { return r.s.Process == pid })
+	c.mu.Lock()
+	delete(c.streams, pid)
+	c.mu.Unlock()
 	c.office.Exited(time.Now(), pid)
 	c.kick()
 }

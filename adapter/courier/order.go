@@ -217,13 +217,15 @@ type Shown struct {
 	WantsReply  bool         `json:"wants_reply"` // it is a request: reply to it
 	Reliable    bool         `json:"reliable"`    // acknowledge it when it is handled
 	Durable     bool         `json:"durable"`
-	Attempt     int          `json:"attempt"` // above 1: it may have been handled before
+	Attempt     int          `json:"attempt"`   // above 1: it may have been handled before
+	Height      uint64       `json:"height"`    // of a message of a topic
+	Publisher   string       `json:"publisher"` // of a message of a topic: who published it
 }
 
 // Shown describes a message.
 func (c *Courier) Shown(m *post.Message) Shown {
 	return Shown{m.ID, c.AddressOf(m.From), m.To.String(), m.Payload, m.At.UTC(), m.Deadline.UTC(), m.Company,
-		m.Correlation, m.Trace, m.WantsReply, m.Reliable, m.Durable, m.Attempt}
+		m.Correlation, m.Trace, m.WantsReply, m.Reliable, m.Durable, m.Attempt, m.Height, m.Publisher}
 }
 
 // AddressOf writes an address with the name of its node.

@@ -192,6 +192,11 @@ func (c *Courier) locate(ctx context.Context, m *post.Message) (kernel.Address, 
 			node = c.cfg.Node
 		}
 		return kernel.Address{Node: node}, nil
+	case post.ToTopic: // of a subscription
+		if !c.table.Receives(m.Reader) {
+			return kernel.Address{}, post.Fail(post.AgentExited, "process %s, which subscribed, has ended", m.Reader)
+		}
+		return kernel.Address{Node: c.cfg.Node, PID: m.Reader}, nil
 	}
 	service := m.To.Kind == post.ToService
 	if service && c.cfg.Services != nil {

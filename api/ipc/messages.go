@@ -47,6 +47,18 @@ func MessageRoutes() []api.Route {
 		{Method: "POST", Path: root + "/messages/{message}/reply", Tag: tag, Kernel: true, Processes: true, Once: true,
 			Summary: "Reply to a request", In: courier.Answering{}, Out: messageDone{}, Query: []api.Param{of},
 			MaxBody: messageBody, Handle: reply},
+		{Method: "GET", Path: root + "/inbox/events", Tag: tag, Kernel: true, Processes: true, NoTool: true,
+			Summary: "Receive messages as server-sent events; the event's ID is a number, after which this node resumes the stream of the process",
+			Out:     courier.Shown{}, Media: []string{"text/event-stream"}, Query: []api.Param{of}, Handle: followInbox},
+		{Method: "POST", Path: root + "/subscriptions", Tag: tag, Kernel: true, Processes: true, Once: true,
+			Summary: "Subscribe the inbox of a process to the topics that a pattern selects; with a name it lasts", In: subscribing{},
+			Out: courier.InboxSubscription{}, Status: http.StatusCreated, Query: []api.Param{of}, Handle: subscribeInbox},
+		{Method: "GET", Path: root + "/subscriptions", Tag: tag, Kernel: true, Processes: true,
+			Summary: "List what inboxes of this node are subscribed to, as this process or all", Out: inboxSubscriptions{},
+			Query: []api.Param{of}, NoTool: true, Handle: listInboxSubscriptions},
+		{Method: "DELETE", Path: root + "/subscriptions/{subscription}", Tag: tag, Kernel: true, Processes: true, Once: true,
+			Summary: "End a subscription of an inbox; the position of a named one stays", Out: messageDone{},
+			Query: []api.Param{of}, NoTool: true, Handle: unsubscribeInbox},
 		{Method: "GET", Path: root + "/inboxes", Tag: tag, Kernel: true, Who: api.Admin,
 			Summary: "Show how the inboxes of a node stand: what waits, and for how much there is room", Out: inboxRows{},
 			Query: []api.Param{node, {Name: "from", Type: "integer", Doc: "lowest PID"}}, NoTool: true, Handle: listInboxes},
@@ -75,6 +87,14 @@ type (
 	}
 	messagesReceived struct {
 		Messages []courier.Shown `json:"messages"` // the oldest first
+	}
+	subscribing struct {
+		Pattern string `json:"pattern" minLength:"1" maxLength:"200" maxBytes:"200" doc:"a topic, where * is any one level and ** at the end all levels"`
+		Name    string `json:"name,omitempty" maxLength:"100" maxBytes:"100" doc:"makes it last: messages are acknowledged, and who subscribes by this name next goes on after them"`
+		From    *int64 `json:"from,omitempty" nullable:"false" minimum:"0" maximum:"9007199254740991" doc:"height of the first message; what is published next, or where the name has read to, unless given"`
+	}
+	inboxSubscriptions struct {
+		Subscriptions []courier.InboxSubscription `json:"subscriptions"`
 	}
 	messageDone struct {
 		Done bool `json:"done"`
@@ -123,10 +143,9 @@ func caller(rc *api.Request) (*courier.Courier, kernel.PID, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if c == nil {
-		return nil, 0, errNoPost
-	}
 	switch {
+	case rc.Credential.Kind == "process" && c == nil:
+		return nil, 0, errNoPost
 	case rc.Credential.Kind == "process":
 		own, err := strconv.ParseUint(rc.Credential.ID, 10, 64)
 		if err != nil || ref != 0 && uint64(ref) != own {
@@ -134,8 +153,12 @@ func caller(rc *api.Request) (*courier.Courier, kernel.PID, error) {
 		}
 		return c, kernel.PID(own), nil
 	case rc.IsAgent():
-		e, ok := c.OfRun(rc.Run)
-		if rc.Run == "" || !ok || e.Agent != rc.Actor.ID {
+		var e kernel.Entry
+		ok := false
+		if c != nil && rc.Run != "" {
+			e, ok = c.OfRun(rc.Run)
+		}
+		if !ok || e.Agent != rc.Actor.ID {
 			return nil, 0, &ledger.Refusal{Code: ledger.Conflict, ErrCode: "process_not_found",
 				Message: "An agent sends and receives under its run, at the node that executes the run: ask with the run's token at the URL that the run was told"}
 		}
@@ -144,6 +167,9 @@ func caller(rc *api.Request) (*courier.Courier, kernel.PID, error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		if !rc.Administers(tx) {
 			return api.Forbidden("Messages are for processes and for administrators")
+		}
+		if c == nil {
+			return errNoPost
 		}
 		return nil
 	})

@@ -35,6 +35,7 @@ func Serves() api.Table {
 		live.EventRoutes(),
 		ipc.TopicRoutes(),
 		ipc.MessageRoutes(),
+		ipc.LinkRoutes(),
 		run.RunRoutes(),
 		work.RecoveryRoutes(),
 		work.DismissalRoutes(),

@@ -37,6 +37,7 @@ type processRow struct {
 	State    string `json:"state"`
 	Kind     string `json:"kind"`
 	Name     string `json:"name"`
+	Parent   uint64 `json:"parent_pid"`
 	Agent    string `json:"agent"`
 	Run      string `json:"run"`
 	Restarts int    `json:"restarts"`
@@ -72,26 +73,72 @@ var processVerbs = []cli.Verb{
 }
 
 func psCommand(c *cli.CLI) *cobra.Command {
-	var all bool
+	var all, tree bool
 	var node string
 	cmd := &cobra.Command{
 		Use: "ps", Short: "List the processes of all nodes: runs, services, and what was spawned", Args: cobra.NoArgs,
 		Long: `List the processes of the whole mesh. A run is a process while it lives, and so is a
 service, a spawned command, module or container, and each node itself (PID 0). CPU is
 processor time, MEM what a process shares with no other. A node that does not answer
-is shown as unreachable.`,
-		Example: "  selvage ps\n  selvage ps --all -o json\n  selvage ps --node n2",
+is shown as unreachable. With --tree children stand below their parents.`,
+		Example: "  selvage ps\n  selvage ps --tree\n  selvage ps --all -o json\n  selvage ps --node n2",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows, raw, err := processRows(c, cmd, all, node)
 			if err != nil {
 				return err
 			}
+			if tree {
+				rows = byParent(rows)
+			}
 			return c.Print(cmd, raw, func(w io.Writer) { printProcesses(w, rows, nil) })
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that ended lately")
+	cmd.Flags().BoolVarP(&tree, "tree", "t", false, "children below their parents")
 	cmd.Flags().StringVar(&node, "node", "", "only of this node")
 	return cmd
+}
+
+// byParent orders processes so that children stand below their parents, indented; those whose
+// parent is not in the list stand below the node.
+func byParent(rows []processRow) (out []processRow) {
+	type key struct {
+		node string
+		pid  uint64
+	}
+	listed, below := map[key]bool{}, map[key][]processRow{}
+	for _, r := range rows {
+		listed[key{r.Node, r.PID}] = true
+	}
+	var roots []processRow
+	for _, r := range rows {
+		parent := key{r.Node, r.Parent}
+		switch {
+		case r.PID == 0:
+			roots = append(roots, r)
+		case listed[parent]:
+			below[parent] = append(below[parent], r)
+		case listed[key{r.Node, 0}]:
+			below[key{r.Node, 0}] = append(below[key{r.Node, 0}], r)
+		default:
+			roots = append(roots, r)
+		}
+	}
+	var walk func(r processRow, depth int)
+	walk = func(r processRow, depth int) {
+		at := key{r.Node, r.PID}
+		r.Name = strings.Repeat("  ", depth) + r.Name
+		out = append(out, r)
+		children := below[at]
+		delete(below, at) // each is listed once, whatever the parents say
+		for _, child := range children {
+			walk(child, depth+1)
+		}
+	}
+	for _, r := range roots {
+		walk(r, 0)
+	}
+	return out
 }
 
 // processRows lists processes.

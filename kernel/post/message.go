@@ -27,6 +27,12 @@ type Message struct {
 	Reliable    bool           `json:"reliable,omitempty"`    // until it is acknowledged
 	Durable     bool           `json:"durable,omitempty"`     // reliable, and survives its sender's node
 	Attempt     int            `json:"attempt,omitempty"`     // of a reliable one, from 1
+
+	// Of a message that a topic brought: its height there, who published it, and the process of this
+	// node that subscribed, to which alone it is sent until it is acknowledged.
+	Height    uint64     `json:"height,omitempty"`
+	Publisher string     `json:"publisher,omitempty"`
+	Reader    kernel.PID `json:"-"`
 }
 
 // A TargetKind is a way to say whom a message is for.

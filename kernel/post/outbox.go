@@ -109,12 +109,19 @@ func (o *Office) settled(id string, f *Failure) {
 	}
 }
 
+// Withdraw takes a reliable message back that is not acknowledged: it is not sent again.
+func (o *Office) Withdraw(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.settled(id, Fail(AgentExited, "message %s was taken back", id))
+}
+
 // tickOutbox gives up what was tried often enough.
 func (o *Office) tickOutbox(now time.Time) {
 	for _, id := range sortedKeys(o.outbox) {
 		p := o.outbox[id]
 		over := p.attempts > ReliableRetries && !now.Before(p.next)
-		if p.m.Durable {
+		if p.m.Durable || p.m.Reader != 0 {
 			over = now.After(p.m.Deadline)
 		}
 		if !over {

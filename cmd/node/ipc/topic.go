@@ -21,8 +21,9 @@ import (
 func Commands(c *cli.CLI) []*cobra.Command {
 	topic := cli.Noun(c, "topic", "Publish messages that many may read, and read them again", topicVerbs...)
 	topic.AddCommand(readTopic(c))
-	return []*cobra.Command{topic, cli.Noun(c, "ipc", "Messages between processes: send, request, receive, dead letters",
-		messageVerbs...)}
+	messages := cli.Noun(c, "ipc", "Messages between processes: send, request, receive, dead letters", messageVerbs...)
+	messages.AddCommand(followInbox(c))
+	return []*cobra.Command{topic, messages}
 }
 
 var withLimit = cli.Field{Name: "limit", Member: "limit", Kind: "int", About: "at most so many"}
