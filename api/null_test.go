@@ -13,6 +13,9 @@ import (
 // nullStays are the members, by route, for which null is taken and not shown as
 // nothing, or is refused otherwise; with the reason.
 var nullStays = map[string]string{
+	"PUT /api/v1/govern/filters minCut":                                                  "a 400: the company is in the query; null is as absent, and the limit stays",
+	"PUT /api/v1/govern/filters maxShift":                                                "likewise",
+	"PUT /api/v1/govern/filters floor":                                                   "likewise",
 	"PUT /api/v1/cron/{name} payload":                                                    "null is JSON, and published as such",
 	"PUT /api/v1/declared-processes/{name} agency":                                       "the usual; the answer has the limits alone",
 	"PUT /api/v1/declared-processes/{name} capabilities":                                 "likewise",

@@ -74,12 +74,20 @@ type (
 		ID      string `json:"id,omitempty" maxLength:"40" doc:"of a decision; all that the caller sees unless given"`
 		Version uint64 `json:"version,omitempty" maximum:"9007199254740991" doc:"of the constitution; the one that decided unless given"`
 		Limit   int    `json:"limit,omitempty" minimum:"1" maximum:"20000"`
+		From    uint64 `json:"sequence,omitempty" maximum:"9007199254740991" doc:"receipts from this one on; the oldest that is kept unless given"`
 	}
 	replayed struct {
 		Replayed  int     `json:"replayed"`
 		Same      int     `json:"same"`
 		Different []other `json:"different"` // the first 100
 		Differ    int     `json:"differ"`
+		Receipts  int     `json:"receipts"` // of filters, that were decided again and checked to be one chain
+		Faults    []fault `json:"faults"`   // what is wrong with receipts, the first 100
+	}
+	fault struct {
+		Company  string `json:"companyId"`
+		Sequence uint64 `json:"sequence"`
+		Wrong    string `json:"wrong"`
 	}
 	other struct {
 		ID      string `json:"id"`
@@ -217,7 +225,7 @@ func replay(rc *api.Request) (api.Response, error) {
 		in.Limit = govern.MaxReviewed
 	}
 	return api.Viewed(rc, func(tx *ledger.Tx) (replayed, error) {
-		out := replayed{Different: []other{}}
+		out := replayed{Different: []other{}, Faults: []fault{}}
 		if in.ID != "" {
 			d, err := find(tx, rc, in.ID)
 			if err != nil {
@@ -231,6 +239,7 @@ func replay(rc *api.Request) (api.Response, error) {
 					return out, err
 				}
 			}
+			out.receipts(tx, of, in.From)
 		}
 		return out, nil
 	})
@@ -260,4 +269,16 @@ func (r *replayed) again(tx *ledger.Tx, d govern.Decision, version uint64) error
 			is.Verdict.String(), is.Reason})
 	}
 	return nil
+}
+
+// receipts decides a company's receipts again.
+func (r *replayed) receipts(tx *ledger.Tx, of ledger.CompanyID, from uint64) {
+	if of == "" {
+		return
+	}
+	n, wrong := govern.ReplayReceipts(tx, of, from, govern.MaxReceipts)
+	r.Receipts += n
+	for _, f := range wrong[:min(len(wrong), maxDifferent-len(r.Faults))] {
+		r.Faults = append(r.Faults, fault{string(f.Company), f.Sequence, f.Wrong})
+	}
 }

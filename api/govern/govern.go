@@ -21,7 +21,7 @@ import (
 
 // Routes are the rows of the gate, of its decisions and of the constitution.
 func Routes() []api.Route {
-	return slices.Concat(askRoutes(), constitutionRoutes(), decisionRoutes(), amendmentRoutes(), permitRoutes())
+	return slices.Concat(askRoutes(), constitutionRoutes(), decisionRoutes(), amendmentRoutes(), permitRoutes(), filterRoutes())
 }
 
 // askRoutes ask the gate. Nothing that they answer is recorded, and asking changes nothing.
@@ -130,9 +130,10 @@ type (
 		Threshold float64   `json:"threshold"`
 		Rank      string    `json:"rank"`
 		Ignored   []string  `json:"ignored"`
+		Filters   []finding `json:"filters"` // what the company's filters measure; empty: it has not chosen them, or they are not asked
 	}
 	step struct {
-		Dimension string  `json:"dimension"`
+		Dimension string  `json:"dimension"` // or structure, shift or evidence: what a filter measured, from its limit
 		From      float64 `json:"from"`
 		To        float64 `json:"to"`
 		Why       string  `json:"why"`
@@ -360,18 +361,21 @@ func decide(rc *api.Request) (api.Response, error) {
 	}
 	var g *govern.Gate
 	var at ledger.Position
+	var d governance.Decision
 	err = rc.View(func(tx *ledger.Tx) error {
 		at = tx.Position()
 		s, err := govern.InForce(tx)
-		if err == nil {
-			g, err = govern.GateOf(tx, s)
+		if err != nil {
+			return err
+		}
+		if g, err = govern.GateOf(tx, s); err == nil {
+			d = govern.BesideOf(tx, s, act, g.Decide(act)).Hear(g.Decide(act))
 		}
 		return err
 	})
 	if err != nil {
 		return api.Response{}, err
 	}
-	d := g.Decide(act)
 	out := decision{Decision: word(d.Verdict), Reason: d.Reason, Vector: vectorOf(d.Effect), Effect: effectOf(d.Effect),
 		Magnitude: part(d.Effect.Magnitude()),
 		Threshold: part(d.Threshold), Evaluated: d.Evaluated(), Spoken: []string{}, Warnings: []string{},
@@ -440,7 +444,17 @@ func explain(rc *api.Request) (api.Response, error) {
 	for _, s := range steps {
 		out.Steps = append(out.Steps, step{s.Dimension.String(), part(s.From), part(s.To), s.Why})
 	}
-	return api.OK(out), nil
+	err = rc.View(func(tx *ledger.Tx) error {
+		s, err := govern.InForce(tx)
+		if err == nil {
+			out.Filters, _ = findingsOf(govern.BesideOf(tx, s, act, governance.Decision{Action: action, Effect: e}).Findings())
+		}
+		return err
+	})
+	for _, f := range out.Filters { // the limit, and what was measured
+		out.Steps = append(out.Steps, step{strings.ToLower(strings.TrimPrefix(f.Filter, "FILTER-")), f.Limit, f.Value, f.Reason})
+	}
+	return api.OK(out), err
 }
 
 // part shows a level as a fraction: JSON has no other numbers.

@@ -264,7 +264,7 @@ func signingKeyCommand(c *cli.CLI) *cobra.Command {
 }
 
 // errDiffers ends a replay that found a difference.
-var errDiffers = errors.New("replay: at least one decision differs")
+var errDiffers = errors.New("replay: at least one decision or receipt differs")
 
 func replayCommand(c *cli.CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "replay [ID]",
@@ -272,10 +272,14 @@ func replayCommand(c *cli.CLI) *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 		Example: "  selvage govern replay\n  selvage govern replay 1042 --version 1"}
 	cmd.Flags().Int64("version", 0, "of the constitution; the one that decided unless given")
+	cmd.Flags().Uint64("sequence", 0, "receipts of filters from this one on; the oldest that is kept unless given")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		in := map[string]any{}
 		if len(args) == 1 {
 			in["id"] = args[0]
+		}
+		if n, err := cmd.Flags().GetUint64("sequence"); err == nil && cmd.Flags().Changed("sequence") {
+			in["sequence"] = n
 		}
 		if n, err := cmd.Flags().GetInt64("version"); err == nil && cmd.Flags().Changed("version") {
 			in["version"] = n
@@ -285,14 +289,26 @@ func replayCommand(c *cli.CLI) *cobra.Command {
 			Same      int                                            `json:"same"`
 			Differ    int                                            `json:"differ"`
 			Different []struct{ ID, Action, Was, Is, Reason string } `json:"different"`
+			Receipts  int                                            `json:"receipts"`
+			Faults    []struct {
+				Company  string `json:"companyId"`
+				Sequence uint64 `json:"sequence"`
+				Wrong    string `json:"wrong"`
+			} `json:"faults"`
 		}
 		err := c.Send(cmd, "POST", "/api/v1/govern/replay", in, &a, func(w io.Writer) {
 			fmt.Fprintf(w, "%d decisions replayed, %d the same, %d different\n", a.Replayed, a.Same, a.Differ)
 			for _, x := range a.Different {
 				fmt.Fprintln(w, cli.Visible(fmt.Sprintf("#%s %s: was %s, is %s: %s", x.ID, x.Action, x.Was, x.Is, x.Reason)))
 			}
+			if len(args) == 0 {
+				fmt.Fprintf(w, "%d receipts replayed, %d wrong\n", a.Receipts, len(a.Faults))
+			}
+			for _, x := range a.Faults {
+				fmt.Fprintln(w, cli.Visible(fmt.Sprintf("receipt %d of %s: %s", x.Sequence, x.Company, x.Wrong)))
+			}
 		})
-		if err == nil && a.Differ > 0 {
+		if err == nil && a.Differ+len(a.Faults) > 0 {
 			return errDiffers
 		}
 		return err

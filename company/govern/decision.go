@@ -293,7 +293,7 @@ func (d Decision) Again(g *Gate) Said {
 	if k, ok := company.KindOf(d.Kind); ok && d.Kind != "" && k.Weight.Free == "" {
 		gate = g.of(k).gate
 	}
-	return saidOf(d.Beside.hear(gate.Decide(d.Act)))
+	return saidOf(d.Beside.Hear(gate.Decide(d.Act)))
 }
 
 // Equal reports whether two answers are the same, bit for bit: whether they are stored as the same bytes, where an empty list

@@ -97,12 +97,20 @@ func (b *Beside) clone() *Beside {
 	return &out
 }
 
-// hear returns what a gate decides with what is said beside it.
-func (b *Beside) hear(d governance.Decision) governance.Decision {
+// Hear returns what a gate decides with what is said beside it.
+func (b *Beside) Hear(d governance.Decision) governance.Decision {
 	if b == nil {
 		return d
 	}
 	return b.Filters.Hear(d)
+}
+
+// Findings returns what the filters measure, nil where they are not asked.
+func (b *Beside) Findings() []filters.Finding {
+	if b == nil || b.Filters == nil {
+		return nil
+	}
+	return filters.Decide(*b.Filters)
 }
 
 // BesideOf returns what is asked about an act beside the rules, nil for nothing.
@@ -118,7 +126,7 @@ func BesideOf(tx *ledger.Tx, s Constitution, act governance.Act, said governance
 func decideBeside(tx *ledger.Tx, s Constitution, g *governance.Gate, act governance.Act) (governance.Decision, *Beside) {
 	said := g.Decide(act)
 	b := BesideOf(tx, s, act, said)
-	return b.hear(said), b
+	return b.Hear(said), b
 }
 
 // judged returns b with what the rules say.

@@ -18,7 +18,7 @@ import (
 // choose switches the filters of the company on.
 func choose(t *testing.T, d *companytest.Desk) {
 	t.Helper()
-	d.Must(t, companytest.Board, govern.KindFilters, govern.SetFilters{On: new(true)}, nil)
+	d.Must(t, companytest.Board, govern.KindFilters, govern.SetFilters{On: new(true), MinCut: new(governance.Level(500))}, nil)
 }
 
 // set changes a row of an agent directly.

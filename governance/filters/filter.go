@@ -31,7 +31,7 @@ type Limits struct {
 }
 
 // Default returns the limits that hold unless a company says otherwise. docs/governance.md has the false alarms that they give.
-func Default() Limits { return Limits{MinCut: 500, MaxShift: 750, Permit: -6, Deny: -12, Floor: 100} }
+func Default() Limits { return Limits{MinCut: 300, MaxShift: 750, Permit: -6, Deny: -12, Floor: 100} }
 
 // Check refuses limits that can not be.
 func (l Limits) Check() error {
