@@ -7236,6 +7236,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/govern/permits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List permits of a company, those that end last first */
+        get: operations["getApiV1GovernPermits"];
+        put?: never;
+        /** Ask for a permit for one act: granted at once, put before a person, or 403 */
+        post: operations["postApiV1GovernPermits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/permits/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a permit, with a signed token while it holds */
+        get: operations["getApiV1GovernPermitsById"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/permits/{id}/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End a permit at once */
+        post: operations["postApiV1GovernPermitsByIdRevoke"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/govern/place": {
         parameters: {
             query?: never;
@@ -7305,6 +7357,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/govern/use": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Check that a permit is for an act, and use it: one that holds once is used up on all nodes */
+        post: operations["postApiV1GovernUse"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Check the signature of a permit token or an attestation, and whether the permit holds; nothing is used */
+        post: operations["postApiV1GovernVerify"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/health": {
         parameters: {
             query?: never;
@@ -7357,6 +7443,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/ipc/inbox/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Receive messages as server-sent events; the event's ID is a number, after which this node resumes the stream of the process */
+        get: operations["getApiV1IpcInboxEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/ipc/inboxes": {
         parameters: {
             query?: never;
@@ -7369,6 +7472,41 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what a process is linked to, and what it monitors */
+        get: operations["getApiV1IpcLinks"];
+        put?: never;
+        /** Link a process to another of its node: when one crashes, the other is told and ended */
+        post: operations["postApiV1IpcLinks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/links/{link}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a link to a process, by its PID */
+        delete: operations["deleteApiV1IpcLinksByLink"];
         options?: never;
         head?: never;
         patch?: never;
@@ -7403,6 +7541,40 @@ export interface paths {
         /** Reply to a request */
         post: operations["postApiV1IpcMessagesByMessageReply"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/monitors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Have a process told, by a signal, when another of its node ends */
+        post: operations["postApiV1IpcMonitors"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/monitors/{monitor}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a monitor */
+        delete: operations["deleteApiV1IpcMonitorsByMonitor"];
         options?: never;
         head?: never;
         patch?: never;
@@ -7471,6 +7643,41 @@ export interface paths {
         /** Send a message to a process, a name, a group, a service, a topic or a node */
         post: operations["postApiV1IpcSend"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what inboxes of this node are subscribed to, as this process or all */
+        get: operations["getApiV1IpcSubscriptions"];
+        put?: never;
+        /** Subscribe the inbox of a process to the topics that a pattern selects; with a name it lasts */
+        post: operations["postApiV1IpcSubscriptions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/subscriptions/{subscription}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a subscription of an inbox; the position of a named one stays */
+        delete: operations["deleteApiV1IpcSubscriptionsBySubscription"];
         options?: never;
         head?: never;
         patch?: never;
@@ -10941,6 +11148,8 @@ export interface components {
             effect_magnitude: number;
             effect_vector: number[];
             evaluated_rules: string[];
+            /** Format: int64 */
+            height: number;
             ignored: string[];
             opinions: components["schemas"]["ApiOpinion"][];
             rank: string;
@@ -11984,6 +12193,9 @@ export interface components {
             taken: number;
             /** Format: int64 */
             waiting: number;
+        };
+        ApiInboxSubscriptions: {
+            subscriptions: components["schemas"]["InboxSubscription"][];
         };
         ApiInstallCatalogBody: {
             catalogSkillId: string;
@@ -13887,6 +14099,56 @@ export interface components {
             reason: string | null;
             releasePolicy: components["schemas"]["HoldRelease"];
             rootIssueId: string;
+        };
+        ApiPermit: {
+            action: string;
+            agent_id: string;
+            approvalId: string | null;
+            arguments_sha256: string;
+            companyId: string;
+            /** Format: int64 */
+            constitution: number;
+            /** Format: date-time */
+            grantedAt: string | null;
+            /** Format: int64 */
+            height: number | null;
+            id: string | null;
+            once: boolean;
+            reason: string | null;
+            rules: string[];
+            status: string;
+            token: string | null;
+            /** Format: date-time */
+            until: string | null;
+            /** Format: date-time */
+            usedAt: string | null;
+            usedBy: string | null;
+            /** Format: int64 */
+            uses: number;
+        };
+        ApiPermitBody: {
+            /** @description what is to be done; a command needs no permit */
+            action: string;
+            /** @description an agent of this mesh by ID, or by name within context.company_id */
+            agent_id: string;
+            /** @description of the act, as JSON: the permit is for these alone */
+            arguments?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description their SHA-256 in hex, in place of arguments */
+            arguments_sha256?: string;
+            context?: components["schemas"]["ApiContextBody"];
+            /** @description what a person who is asked sees of the arguments */
+            detail?: string;
+            /** @description it holds once; always so where the act is irreversible */
+            once?: boolean;
+            /**
+             * Format: int64
+             * @description an hour unless given
+             */
+            ttl_seconds?: number;
+        } & {
+            [key: string]: unknown;
         };
         ApiPlaceBody: {
             /**
@@ -16780,6 +17042,19 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiSubscribing: {
+            /**
+             * Format: int64
+             * @description height of the first message; what is published next, or where the name has read to, unless given
+             */
+            from?: number;
+            /** @description makes it last: messages are acknowledged, and who subscribes by this name next goes on after them */
+            name?: string;
+            /** @description a topic, where * is any one level and ** at the end all levels */
+            pattern: string;
+        } & {
+            [key: string]: unknown;
+        };
         ApiSubscriptions: {
             subscriptions: components["schemas"]["Subscription"][];
         };
@@ -16950,6 +17225,30 @@ export interface components {
             agentSlug: string;
             do: string;
             setting: string;
+        };
+        ApiTokenCheck: {
+            action: string;
+            agent_id: string;
+            arguments_sha256: string | null;
+            /** Format: date-time */
+            at: string | null;
+            chain_hash: string | null;
+            companyId: string | null;
+            constitution: string;
+            decision: string;
+            effect_vector: number[];
+            /** Format: int64 */
+            height: number;
+            kind: string;
+            nodeId: string;
+            onChain: boolean | null;
+            once: boolean;
+            permitId: string | null;
+            rules: string[];
+            status: string | null;
+            /** Format: date-time */
+            until: string | null;
+            valid: boolean;
         };
         ApiToolFault: {
             code: string;
@@ -17348,6 +17647,19 @@ export interface components {
             watchdog: components["schemas"]["Watchdog"] | null;
             workMode: string;
         };
+        ApiUseBody: {
+            action: string;
+            /** @description ID of the agent that acts */
+            agent_id: string;
+            arguments?: {
+                [key: string]: unknown;
+            } | null;
+            arguments_sha256?: string;
+            /** @description permit1.… */
+            token: string;
+        } & {
+            [key: string]: unknown;
+        };
         ApiUser: {
             email: string;
             id: string;
@@ -17389,6 +17701,12 @@ export interface components {
             height: number;
             ok: boolean;
             reason?: string;
+        };
+        ApiVerifyBody: {
+            /** @description permit1.… or attest1.… */
+            token: string;
+        } & {
+            [key: string]: unknown;
         };
         ApiVoice: {
             branch: string;
@@ -17480,6 +17798,16 @@ export interface components {
             /** Format: uuid */
             agentId: string;
             instructions?: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiWatches: {
+            links: number[];
+            monitors: components["schemas"]["Watch"][];
+        };
+        ApiWatching: {
+            /** @description PID of a process of the same node, or NODE:PID */
+            to: string;
         } & {
             [key: string]: unknown;
         };
@@ -18080,6 +18408,16 @@ export interface components {
             /** Format: date-time */
             updatedAt: string | null;
             userId: string;
+        };
+        InboxSubscription: {
+            company: string;
+            id: string;
+            name: string;
+            pattern: string;
+            /** Format: int64 */
+            position: number;
+            /** Format: int64 */
+            process: number;
         };
         IssueRef: {
             assigneeAgentId: string | null;
@@ -19212,8 +19550,11 @@ export interface components {
             deadline: string;
             durable: boolean;
             from: string;
+            /** Format: int64 */
+            height: number;
             id: string;
             payload: components["schemas"]["Payload"];
+            publisher: string;
             reliable: boolean;
             /** Format: date-time */
             timestamp: string;
@@ -19524,6 +19865,11 @@ export interface components {
             triggerDetail: string | null;
             /** Format: date-time */
             updatedAt: string | null;
+        };
+        Watch: {
+            /** Format: int64 */
+            process: number;
+            ref: string;
         };
         WatchDecision: {
             companyId: string;
@@ -38838,6 +39184,147 @@ export interface operations {
             };
         };
     };
+    getApiV1GovernPermits: {
+        parameters: {
+            query?: {
+                /** @description all that the caller sees unless given */
+                companyId?: string;
+                /** @description who acts */
+                agentId?: string;
+                /** @description granted, used, expired, revoked or rejected; several with commas */
+                status?: string;
+                /** @description 100 unless given, at most 1000 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPermit"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernPermits: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiPermitBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPermit"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1GovernPermitsById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the permit. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPermit"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernPermitsByIdRevoke: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description ID of the permit. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPermit"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiV1GovernPlace: {
         parameters: {
             query?: {
@@ -39009,6 +39496,78 @@ export interface operations {
             };
         };
     };
+    postApiV1GovernUse: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiUseBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPermit"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernVerify: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiVerifyBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiTokenCheck"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiV1Health: {
         parameters: {
             query?: never;
@@ -39145,6 +39704,39 @@ export interface operations {
             };
         };
     };
+    getApiV1IpcInboxEvents: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process; the node itself unless given */
+                process?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Shown"];
+                    "text/event-stream": string;
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiV1IpcInboxes: {
         parameters: {
             query?: {
@@ -39166,6 +39758,112 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiInboxRows"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1IpcLinks: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process */
+                process?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiWatches"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1IpcLinks: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process */
+                process?: number;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiWatching"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiWatches"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1IpcLinksByLink: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process */
+                process?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Which link: its link. */
+                link: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiWatches"];
                 };
             };
             /** @description Refused or failed */
@@ -39238,6 +39936,80 @@ export interface operations {
                 "application/json": components["schemas"]["Answering"];
             };
         };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiMessageDone"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1IpcMonitors: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process */
+                process?: number;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiWatching"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Watch"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1IpcMonitorsByMonitor: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process */
+                process?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Which monitor: its monitor. */
+                monitor: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
         responses: {
             /** @description Done */
             200: {
@@ -39395,6 +40167,112 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiMessageSent"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1IpcSubscriptions: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process; the node itself unless given */
+                process?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiInboxSubscriptions"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1IpcSubscriptions: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process; the node itself unless given */
+                process?: number;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiSubscribing"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxSubscription"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1IpcSubscriptionsBySubscription: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process; the node itself unless given */
+                process?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Which subscription: its subscription. */
+                subscription: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiMessageDone"];
                 };
             };
             /** @description Refused or failed */

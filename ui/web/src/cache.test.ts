@@ -1,6 +1,6 @@
 import { QueryClient } from '@tanstack/react-query'
 import { describe, expect, it, vi } from 'vitest'
-import { invalidator, keys, keysOf, onRunLog, patchFrom, tails, tellLog } from './cache'
+import { invalidator, keys, keysOf, onRunLog, patchFrom, tails, tellLog, withNames } from './cache'
 import type { LiveEvent, Payload } from './live'
 
 const event = (payload: Payload, type = 'activity.logged'): LiveEvent => ({ id: 1, companyId: 'c', type, createdAt: '', payload })
@@ -10,6 +10,13 @@ describe('an event', () => {
     const all = keysOf(event({ entityType: 'issue', entityId: 'i', action: 'issue.updated', details: { identifier: 'ACM-7' } })).map((k) => k.join(' '))
     expect(all).toEqual(expect.arrayContaining(['issues c', 'issue i', 'issue ACM-7', 'dashboard c', 'attention c', 'badges c', 'activity c']))
     expect(all).not.toContain('agents c')
+  })
+  it('of an issue reads it again under the name that its page has', () => {
+    const client = new QueryClient()
+    client.setQueryData(keys.issue('ACM-7'), { id: 'i' })
+    client.setQueryData(keys.issue('ACM-8'), { id: 'j' })
+    expect(withNames(client, keysOf(event({ entityType: 'issue', entityId: 'i', action: 'issue.thread_interaction_created' })))).toContainEqual(['issue', 'ACM-7'])
+    expect(withNames(client, [keys.issue('i')])).toEqual([['issue', 'i'], ['issue', 'ACM-7']])
   })
   it('of what lies on an issue names the issue', () => {
     expect(keysOf(event({ entityType: 'document', entityId: 'd', details: { issueId: 'i' } }))).toContainEqual(['issue', 'i'])

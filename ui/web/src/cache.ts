@@ -91,6 +91,7 @@ export function keysOf(event: LiveEvent): QueryKey[] {
     case 'topic': case 'topic_subscription': return [...always, keys.topics(of)]
     case 'decision': return always
     case 'amendment': return [...always, keys.govern('amendments'), keys.govern('amendment'), keys.govern('rules'), keys.govern('packs')]
+    case 'governance_permit': return [...always, keys.govern('permits')]
     case 'resource_tree': return [...always, keys.govern('tree'), keys.govern('treeRoot')]
     case 'mesh': return [...always, keys.mesh('stop'), keys.mesh('info'), keys.govern('place'), keys.govern('rules')]
     case 'node': return [...always, keys.mesh('members'), keys.mesh('autopilot'), keys.mesh('requests')]
@@ -103,6 +104,20 @@ export function keysOf(event: LiveEvent): QueryKey[] {
   // Things of an issue (documents, interactions, attachments…) name it in their details.
   const issueId = p.issueId ?? p.details?.['issueId']
   return typeof issueId === 'string' ? [keys.issue(issueId), ...always, keys.attention(of)] : always
+}
+
+const single = new Set(['issue', 'agent', 'project', 'routine', 'approval', 'run'])
+
+/** withNames adds the keys of what a page reads by another name: an event has an issue's ID, its address the identifier. */
+export function withNames(client: Pick<QueryClient, 'getQueriesData'>, all: QueryKey[]): QueryKey[] {
+  const out = [...all]
+  for (const [kind, id] of all) {
+    if (typeof kind !== 'string' || !single.has(kind) || typeof id !== 'string') continue
+    for (const [key, data] of client.getQueriesData<{ id?: unknown }>({ queryKey: [kind] })) {
+      if (key.length === 2 && key[1] !== id && data?.id === id) out.push(key)
+    }
+  }
+  return out
 }
 
 /** patch writes into the cache what an event says, so that it is on screen before anything is read again. */

@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useRouterState } from '@tanstack/react-router'
 import { createContext, useContext, useEffect } from 'react'
-import { invalidator, keysOf, patchFrom, tellLog } from './cache'
+import { invalidator, keysOf, patchFrom, tellLog, withNames } from './cache'
 import { useCompanies, type Company } from './data'
 import { follow, type LiveEvent } from './live'
 
@@ -66,7 +66,7 @@ export function useStream(company: string | undefined): void {
       onEvent(event) {
         if (event.type === 'heartbeat.run.log') return tellLog(event)
         patchFrom(cache, event)
-        again(keysOf(event))
+        again(withNames(cache, keysOf(event)))
         listeners.forEach((told) => told(event))
       },
       onGap: () => void cache.invalidateQueries(),

@@ -50,6 +50,7 @@ export const pages: readonly PageRow[] = [
   { path: '/mesh/constitution', title: t.nav.constitution, load: () => import('./constitution/page'), rail: 'governance', icon: 'constitution', go: 'C', command: 'selvage govern rules' },
   { path: '/mesh/constitution/rule', title: t.nav.rule, load: () => import('./rule/page'), command: 'selvage govern review' },
   { path: '/mesh/decisions', title: t.nav.decisions, load: () => import('./decisions/page'), rail: 'governance', icon: 'decisions', go: 'D', command: 'selvage govern decisions' },
+  { path: '/mesh/permits', title: t.nav.permits, load: () => import('./permits/page'), rail: 'governance', icon: 'approvals', go: 'E', command: 'selvage govern permit list' },
   { path: '/mesh/amendments', title: t.nav.amendments, load: () => import('./amendments/page'), rail: 'governance', icon: 'amendments', go: 'A', command: 'selvage govern amendments' },
   { path: '/mesh/amendments/$amendment', title: t.nav.amendments, load: () => import('./amendment/page') },
   { path: '/mesh/tree', title: t.nav.tree, load: () => import('./tree/page'), rail: 'governance', icon: 'tree', go: 'T', command: 'selvage tree' },

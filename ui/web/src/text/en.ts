@@ -7,7 +7,7 @@ export const en = {
     approvals: 'Approvals', costs: 'Costs', activity: 'Activity', skills: 'Skills', secrets: 'Secrets', work: 'Work', company: 'Company', mesh: 'Mesh',
     nodes: 'Nodes', ledger: 'Ledger', adapters: 'Adapters', models: 'Models', settings: 'Settings', companies: 'Companies', more: 'More',
     main: 'Main', skip: 'Skip to the page', run: 'Run', transfer: 'Import and export', memory: 'Memory', meshSettings: 'Mesh settings', members: 'People',
-    governance: 'Governance', constitution: 'Constitution', decisions: 'Decisions', amendments: 'Amendments', tree: 'Resource tree', rule: 'New rule', kernel: 'Kernel', processes: 'Processes', topics: 'Topics', cron: 'Cron', services: 'Services', messages: 'Messages', apps: 'Apps',
+    governance: 'Governance', constitution: 'Constitution', decisions: 'Decisions', amendments: 'Amendments', permits: 'Permits', tree: 'Resource tree', rule: 'New rule', kernel: 'Kernel', processes: 'Processes', topics: 'Topics', cron: 'Cron', services: 'Services', messages: 'Messages', apps: 'Apps',
   },
   common: {
     loading: 'Loading', retry: 'Try again', close: 'Close', cancel: 'Cancel', save: 'Save', undo: 'Undo', copy: 'Copy', copied: 'Copied', search: 'Search',
@@ -70,7 +70,7 @@ export const en = {
     noDescription: 'No description.', thread: 'Thread', write: 'Write a comment…', send: 'Comment', sendHint: 'Ctrl/⌘ Enter sends', properties: 'Properties', subIssues: 'Sub-issues', relations: 'Relations', runs: 'Runs',
     cost: 'Cost', createdBy: 'Created by', created: 'Created', updated: 'Updated', blockedBy: 'Blocked by', blocks: 'Blocks', parent: 'Part of', chain: 'Chain entry', showAll: (n: number) => `Show ${n} earlier entries`,
     run: (status: string) => `run ${status}`, changed: 'changed', addSub: 'Add a sub-issue', labels: 'Labels', deleted: 'This comment was deleted.', conflict: 'The issue was not changed', tokens: 'Tokens',
-    commented: 'commented', checkOut: (name: string) => `Check out for ${name}`, verify: 'Look at the entry',
+    commented: 'commented', goal: 'Goal', editText: 'Edit the text', setLabels: 'Set labels', makeLabels: 'Make labels in the settings', addBlocker: 'Add what it waits for', removeBlocker: (id: string) => `It no longer waits for ${id}`, checkOut: (name: string) => `Check out for ${name}`, verify: 'Look at the entry',
   },
   run: {
     transcript: 'Transcript', raw: 'Raw log', find: 'Find in the log', hits: (at: number, of: number) => `${at} of ${of}`, noHit: 'not found', next: 'Next', previous: 'Previous', follow: 'Follow the end',
@@ -80,7 +80,7 @@ export const en = {
     why: 'Why it began', source: { timer: 'a timer was due', assignment: 'an issue was assigned', on_demand: 'somebody asked for it', automation: 'an automation asked for it' } as Record<string, string>, by: (who: string) => `by ${who}`, reason: 'Reason', comment: 'a comment woke it', retryOf: 'Retry of', retriedBy: 'Retried by', retryAt: 'Next try',
     where: 'Why on this node', load: 'load', score: 'score', scoreWhy: 'The lowest score wins: load and slots in use, in thousandths.', notPlaced: 'It is not placed yet.', noRecord: 'No record says why: it is older than what the scheduler keeps.', omitted: (n: number) => `${n} more nodes`, lease: 'Lease', leaseHeld: (n: string) => `held by ${n}, renewed with each beat`, leaseOver: 'given back', waits: 'Waits',
     checkout: 'Checkout', none: 'none', directory: 'Directory', repository: 'Repository', branch: 'Branch', files: 'Files it changed', steps: 'Steps', operations: 'In its workspace',
-    cancel: 'Cancel', cancelAsk: 'Cancel this run?', cancelBody: 'Its program is stopped now. What it changed in files stays; the issue stays assigned.', cancelled: 'The run is cancelled', retry: 'Run again', retried: 'It runs again', download: 'Save the raw log', liveNow: 'live',
+    cancel: 'Cancel the run', cancelAsk: 'Cancel this run?', cancelBody: 'Its program is stopped now. What it changed in files stays; the issue stays assigned.', cancelled: 'The run is cancelled', retry: 'Run again', retried: 'It runs again', download: 'Save the raw log', liveNow: 'live',
   },
   agents: {
     title: 'Agents', hire: 'Hire an agent', find: 'Find by name or role', grid: 'Grid', list: 'List', all: 'All states', empty: 'No agents', emptyWhy: 'An agent works on issues with a program or a model. Hire the first one.', noMatch: 'No agent matches the filter', name: 'Name', role: 'Role', status: 'State', adapter: 'Adapter', spent: 'Spent this month', last: 'Last seen', reports: 'Reports to', doing: 'Doing', nothing: 'nothing now',

@@ -14,6 +14,7 @@ import { StatusMark } from '../../parts/status'
 import { toast } from '../../parts/toast'
 import { Id, Money, Time } from '../../parts/values'
 import { t } from '../../text/en'
+import { Labels } from './labels'
 import { tp } from '../../text/en.pages'
 
 type Verb = 'pause' | 'resume' | 'archive' | 'activate'
@@ -26,6 +27,7 @@ export function Page() {
       <div className="flex w-full max-w-[720px] flex-col gap-6 p-4">
         <Form key={`${company.id} ${company.updatedAt}`} company={company} />
         <Logo company={company} />
+        <Labels key={company.id} company={company.id} />
         <Work company={company} />
         <Section title={tp.company.facts}><Facts rows={[[tp.company.prefix, company.issuePrefix], [tp.company.issues, number(company.issueCounter)], [tp.company.spent, <Money cents={company.spentMonthlyCents} />], [tp.company.created, <Time at={company.createdAt} />], ['ID', <Id id={company.id} />]]} /></Section>
       </div>

@@ -60,6 +60,13 @@ export function answerCall(i: Pick<Interaction, 'id' | 'issueId' | 'kind'>, p: P
   return post('/api/issues/{id}/interactions/{interactionId}/accept', at)
 }
 
+/** refuseCall is how people say no: questions have no answer that does, they are withdrawn. */
+function refuseCall(i: Pick<Interaction, 'id' | 'issueId' | 'kind'>, reason: string): Promise<unknown> {
+  const at = { path: { id: i.issueId, interactionId: i.id } }
+  const body = reason ? { reason } : {}
+  return i.kind === 'ask_user_questions' || i.kind === 'request_item_verdicts' ? post('/api/issues/{id}/interactions/{interactionId}/cancel', at, body) : post('/api/issues/{id}/interactions/{interactionId}/reject', at, body)
+}
+
 export function Asked({ of: i, company, onDone, also = [] }: { of: Interaction; company: string; onDone?: () => void; also?: readonly QueryKey[] }) {
   const names = useNames(company)
   const p = (i.payload ?? {}) as Payload
@@ -68,7 +75,7 @@ export function Asked({ of: i, company, onDone, also = [] }: { of: Interaction; 
   const [reason, setReason] = useState('')
   const reread = () => [keys.issue(i.issueId), keys.attention(company), keys.badges(company), ...also]
   const answer = useWrite({ call: () => answerCall(i, p, a), reread, onDone: () => { toast({ text: t.asked.answered }); onDone?.() } })
-  const reject = useWrite({ call: () => post('/api/issues/{id}/interactions/{interactionId}/reject', { path: { id: i.issueId, interactionId: i.id } }, reason.trim() ? { reason: reason.trim() } : {}), reread, onDone: () => { toast({ text: t.asked.refused }); onDone?.() } })
+  const reject = useWrite({ call: () => refuseCall(i, reason.trim()), reread, onDone: () => { toast({ text: t.asked.refused }); onDone?.() } })
   const lack = lackOf(i.kind, p, a)
   const choose = (of: string, id: string, single: boolean) => setA((now) => {
     const before = now.chosen[of] ?? []

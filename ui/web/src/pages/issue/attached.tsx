@@ -113,7 +113,7 @@ export function Chain({ activity, issue }: { activity: readonly Activity[]; issu
         const c = checked[a.height]
         return (
           <div key={a.height} className={rowClass}>
-            <Link to="/mesh/ledger" search={{ at: a.height } as never} className="font-mono text-xs text-ink2 hover:underline">{number(a.height)}</Link><span className="min-w-0 grow truncate">{words(a.action.replace(/^issue\./, ''))}</span>
+            <Link to="/mesh/ledger" search={{ show: a.height } as never} className="font-mono text-xs text-ink2 hover:underline">{number(a.height)}</Link><span className="min-w-0 grow truncate">{words(a.action.replace(/^issue\./, ''))}</span>
             {c?.state === 'checking' ? <span className="pulse text-xs text-ink3">…</span> : c ? <span title={c.why}><StatusMark status={c.state} {...(c.state === 'ok' ? { label: t.attached.linked } : { label: c.why ?? '' })} bare={c.state === 'ok'} /></span> : null}
             {c?.state === 'ok' && c.why && <Id id={c.why} />}
           </div>

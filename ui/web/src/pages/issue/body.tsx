@@ -12,11 +12,12 @@ import { Button, IconButton } from '../../parts/button'
 import { Combobox, Select, TextArea } from '../../parts/form'
 import { Markdown } from '../../parts/markdown'
 import { Facts, Loaded, Section } from '../../parts/states'
-import { Badge, PriorityMark, StatusMark } from '../../parts/status'
+import { PriorityMark, StatusMark } from '../../parts/status'
 import { Avatar, Lasting, Money, Time, Who } from '../../parts/values'
 import { statusText, t } from '../../text/en'
 import { Asked } from './asked'
 import { Attachments, Chain, Documents } from './attached'
+import { GoalOf, LabelsOf, Relations, Text } from './edited'
 import { threadOf, type Entry } from './thread'
 
 const states = ['backlog', 'todo', 'in_progress', 'in_review', 'blocked', 'done', 'cancelled']
@@ -31,7 +32,7 @@ export function IssueBody({ id, narrow }: { id: string; narrow?: boolean }) {
           {narrow && <Properties issue={row} />}
           <div className="min-w-0">
             <Title issue={row} small={narrow ?? false} />
-            <div className="mt-2">{row.description ? <Markdown text={row.description} /> : <p className="text-ink3">{t.issue.noDescription}</p>}</div>
+            <div className="mt-2"><TextOf issue={row} /></div>
             <Thread id={id} issue={row} />
             <Waiting issue={row} id={id} />
             <Composer issue={row} id={id} />
@@ -41,6 +42,11 @@ export function IssueBody({ id, narrow }: { id: string; narrow?: boolean }) {
       )}
     </Loaded>
   )
+}
+
+function TextOf({ issue }: { issue: ShownIssue }) {
+  const change = useChangeIssue(issue.companyId)
+  return <Text key={issue.id} issue={issue} set={(c) => change.mutate({ id: issue.id, identifier: issue.identifier, change: c })} />
 }
 
 function Title({ issue, small }: { issue: ShownIssue; small: boolean }) {
@@ -169,15 +175,16 @@ function Properties({ issue }: { issue: ShownIssue }) {
         !!issue.assigneeAgentId && ['backlog', 'todo', 'blocked'].includes(issue.status) && ['', <CheckOut issue={issue} agent={issue.assigneeAgentId} name={names(issue.assigneeAgentId).name} nameOf={(id) => names(id).name} />],
         [t.issues.priority, <Combobox label={t.issues.priority} value={issue.priority} onChange={(v) => set({ priority: v as ShownIssue['priority'] })} choices={priorities.map((p) => ({ value: p, label: t.priority[p] ?? p, mark: <PriorityMark priority={p} bare /> }))}><Button className={cell}><PriorityMark priority={issue.priority} /></Button></Combobox>],
         projects.length > 0 && [t.issues.project, <Select small aria-label={t.issues.project} value={issue.projectId ?? ''} onChange={(e) => set({ projectId: e.target.value || null })} choices={[{ value: '', label: t.common.none }, ...projects.map((p) => ({ value: p.id, label: p.name }))]} />],
-        !!issue.labels?.length && [t.issue.labels, <span className="flex flex-wrap gap-1">{issue.labels.map((l) => <Badge key={l.id}>{l.name}</Badge>)}</span>],
+        [t.issue.goal, <GoalOf issue={issue} set={set} />],
+        [t.issue.labels, <LabelsOf issue={issue} set={set} />],
+        !!issue.parentId && [t.issue.parent, issue.ancestors?.[0] ? link(issue.ancestors[0]) : <Link to={`/${company.issuePrefix}/issues/${issue.parentId}`} className="text-accent hover:underline">{t.issue.parent}</Link>],
         live && [t.nav.run, <Link to={`/${company.issuePrefix}/runs/${live.runId}`} className="inline-flex items-center gap-2 hover:underline"><StatusMark status={live.status} bare /><Lasting from={live.startedAt} /><span className="text-xs text-ink3">{members?.find((m) => m.id === (live as { nodeId?: string }).nodeId)?.name}</span></Link>],
         [t.issue.cost, cost ? <span><Money cents={cost.costCents} /> <span className="text-xs text-ink3">{short(cost.inputTokens + cost.outputTokens)} {t.issue.tokens.toLowerCase()}</span></span> : '–'],
         [t.issue.createdBy, names(issue.createdByAgentId ?? issue.createdByUserId).name],
         [t.issue.created, <Time at={issue.createdAt} />],
         [t.issue.updated, <Time at={issue.updatedAt} />],
       ]} />
-      {!!issue.blockedBy?.length && <Section title={t.issue.blockedBy}>{issue.blockedBy.map(link)}</Section>}
-      {!!issue.blocks?.length && <Section title={t.issue.blocks}>{issue.blocks.map(link)}</Section>}
+      <Relations issue={issue} set={set} link={link} />
       <Section title={t.issue.subIssues} aside={<IconButton small icon="plus" label={t.issue.addSub} onClick={() => newIssue.set({ parentId: issue.id })} />}>{children.map(link)}</Section>
       <Documents issue={issue.identifier ?? issue.id} />
       <Attachments issue={issue.identifier ?? issue.id} real={issue.id} company={issue.companyId} />

@@ -1,8 +1,9 @@
 // The list of issues: filters in the address, keys, a drawer beside it.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
+import { keys } from '../../cache'
 import { useCompany } from '../../company'
-import { useAgents, useChangeIssue, useIssues, useNames, useProjects, type Issue } from '../../data'
+import { useAgents, useChangeIssue, useIssues, useNames, useProjects, useRead, type Issue } from '../../data'
 import { number } from '../../format'
 import { newIssue } from '../../frame/state'
 import { Page as Frame } from '../../frame/page'
@@ -19,20 +20,21 @@ import { statusText, t } from '../../text/en'
 import { IssueBody } from '../issue/body'
 import { Board } from './board'
 
-export interface Filter { q?: string; status?: string; assignee?: string; priority?: string; project?: string; show?: string; view?: string }
+export interface Filter { q?: string; status?: string; assignee?: string; priority?: string; project?: string; label?: string; show?: string; view?: string }
 export const states = ['backlog', 'todo', 'in_progress', 'in_review', 'blocked', 'done', 'cancelled'] as const
 const open = ['backlog', 'todo', 'in_progress', 'in_review', 'blocked']
 const priorities = ['critical', 'high', 'medium', 'low']
 const limit = 1000
 
 /** matches says whether an issue fits what the server does not filter by. */
-export function matches(issue: Pick<Issue, 'title' | 'identifier' | 'status' | 'priority' | 'assigneeAgentId' | 'projectId'>, f: Filter): boolean {
+export function matches(issue: Pick<Issue, 'title' | 'identifier' | 'status' | 'priority' | 'assigneeAgentId' | 'projectId'> & { labelIds?: readonly string[] | null }, f: Filter): boolean {
   const q = f.q?.trim().toLowerCase()
   if (q && !`${issue.identifier ?? ''} ${issue.title}`.toLowerCase().includes(q)) return false
   const status = f.status ?? 'open'
   if (status === 'open' ? !open.includes(issue.status) : status !== 'all' && issue.status !== status) return false
   if (f.assignee && (f.assignee === 'none' ? issue.assigneeAgentId : issue.assigneeAgentId !== f.assignee)) return false
   if (f.priority && issue.priority !== f.priority) return false
+  if (f.label && !issue.labelIds?.includes(f.label)) return false
   return !f.project || issue.projectId === f.project
 }
 
@@ -44,6 +46,7 @@ export function Page() {
   const go = useNavigate()
   const agents = useAgents(company.id).data ?? []
   const projects = useProjects(company.id).data ?? []
+  const labels = useRead(keys.labels(company.id), '/api/companies/{companyId}/labels', { path: { companyId: company.id } }).data ?? []
   const names = useNames(company.id)
   const issues = useIssues(company.id, { limit })
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
@@ -78,6 +81,7 @@ export function Page() {
         </Combobox>
         <Select aria-label={t.issues.priority} value={filter.priority ?? ''} onChange={(e) => set({ priority: e.target.value })} choices={[{ value: '', label: t.issues.priority }, ...priorities.map((p) => ({ value: p, label: t.priority[p] ?? p }))]} />
         {projects.length > 0 && <Select aria-label={t.issues.project} value={filter.project ?? ''} onChange={(e) => set({ project: e.target.value })} choices={[{ value: '', label: t.issues.project }, ...projects.map((p) => ({ value: p.id, label: p.name }))]} />}
+        {labels.length > 0 && <Select aria-label={t.issue.labels} value={filter.label ?? ''} onChange={(e) => set({ label: e.target.value })} choices={[{ value: '', label: t.issue.labels }, ...labels.map((l) => ({ value: l.id, label: l.name }))]} />}
         <span className="grow" /><IconButton icon="list" label={t.issues.list} pressed={!board} onClick={() => set({ view: '' })} /><IconButton icon="board" label={t.issues.board} pressed={board} onClick={() => set({ view: 'board' })} />
       </>}
       tools={<Button look="primary" icon="plus" onClick={() => newIssue.set({})}>{t.issues.create}</Button>}

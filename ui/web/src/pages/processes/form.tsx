@@ -70,7 +70,7 @@ export function ProcessForm({ declared, of, onClose }: { declared: boolean; of?:
     },
   })
   const initial: Values = of ? { backend: of.backend, command: lineOf(of.command), name: of.name, replicas: of.replicas, ...(of.image ? { image: of.image } : {}), ...(of.labels.length > 0 ? { labels: of.labels } : {}), restart: of.restart,
-    memory: of.limits.max_memory_bytes / MiB, cpu: of.limits.max_cpu_time_ms / 1000 } : { backend: 'native', ...(declared ? { replicas: 1 } : {}) }
+    ...(of.limits.max_memory_bytes > 0 ? { memory: of.limits.max_memory_bytes / MiB } : {}), ...(of.limits.max_cpu_time_ms > 0 ? { cpu: of.limits.max_cpu_time_ms / 1000 } : {}) } : { backend: 'native', ...(declared ? { replicas: 1 } : {}) }
   return <FormDialog title={of ? of.name : declared ? p.declare : p.spawn} action={of ? p.redeclare : declared ? p.declare : p.spawn} size="medium" busy={save.isPending} initial={initial} schema={schema} check={wrongIn} onClose={onClose} onSave={(v) => save.mutate(v)}
     {...(of ? { head: <p className="text-sm text-ink2">{p.again}</p> } : {})}
     foot={(v) => v['backend'] === 'wasm' && <Field label={p.module}><Input type="file" accept=".wasm" className="py-1 text-xs" onChange={(e) => setFile(e.target.files?.[0])} /></Field>} />

@@ -17,6 +17,7 @@ import { toast } from '../../parts/toast'
 import { Time, Who } from '../../parts/values'
 import { t } from '../../text/en'
 import { tp } from '../../text/en.pages'
+import { Folders, useFolders } from './folders'
 import { cronOf, ownZone, routineOf, scheduleSchema, useRoutineSchema } from '../routine/form'
 import { Preview } from '../routine/preview'
 import { inWords } from '../routine/words'
@@ -35,9 +36,7 @@ export function Page() {
   const [creating, setCreating] = useState(false)
   const [folding, setFolding] = useState(false)
   const { folder } = useSearch({ strict: false }) as { folder?: string }
-  const folderKey = [...keys.routines(company.id), 'folders']
-  const folders = useRead(folderKey, '/api/companies/{companyId}/folders', { path: { companyId: company.id }, query: { kind: 'routine' } }).data?.folders ?? []
-  const fold = useWrite<Values, unknown>({ call: (v) => post('/api/companies/{companyId}/folders', { path: { companyId: company.id } }, { ...v, kind: 'routine' } as Schemas['ApiNewFolder']), reread: () => [folderKey], onDone: () => setFolding(false) })
+  const folders = useFolders(company.id)
   const to = (r: Routine) => `/${company.issuePrefix}/routines/${r.id}`
   const run = (r: Routine) => void post('/api/routines/{id}/run', { path: { id: r.id } }, {}).then(() => toast({ text: t.routines.started(r.title) }), say).finally(() => void client.invalidateQueries({ queryKey: keys.routines(company.id) }))
   const columns: Column<Routine>[] = [
@@ -51,9 +50,9 @@ export function Page() {
     { id: 'run', head: '', width: '28px', cell: (r) => <IconButton small icon="play" label={`${t.routines.run}: ${r.title}`} onClick={() => run(r)} /> },
   ]
   return (
-    <Frame title={t.nav.routines} command="selvage routine list" scroll={false} bar={<>{folders.length > 0 && <Select aria-label={tp.routine.folder} value={folder ?? ''} onChange={(e) => void go({ to: '.', search: (e.target.value ? { folder: e.target.value } : {}) as never, replace: true })} choices={[{ value: '', label: t.common.all }, ...folders.map((f) => ({ value: f.id, label: f.name })), { value: 'none', label: tp.routine.noFolder }]} />}<Button small onClick={() => setFolding(true)}>{tp.routine.newFolder}</Button></>} tools={<Button look="primary" icon="plus" onClick={() => setCreating(true)}>{tp.routine.create}</Button>}>
+    <Frame title={t.nav.routines} command="selvage routine list" scroll={false} bar={<>{folders.length > 0 && <Select aria-label={tp.routine.folder} value={folder ?? ''} onChange={(e) => void go({ to: '.', search: (e.target.value ? { folder: e.target.value } : {}) as never, replace: true })} choices={[{ value: '', label: t.common.all }, ...folders.map((f) => ({ value: f.id, label: f.name })), { value: 'none', label: tp.routine.noFolder }]} />}<Button small onClick={() => setFolding(true)}>{tp.routine.folders}</Button></>} tools={<Button look="primary" icon="plus" onClick={() => setCreating(true)}>{tp.routine.create}</Button>}>
       <Loaded of={routines}>{(rows) => <Table label={t.nav.routines} rows={folder ? rows.filter((r) => (folder === 'none' ? !r.folderId : r.folderId === folder)) : rows} columns={columns} keyOf={(r) => r.id} onOpen={(r) => void go({ to: to(r) })} empty={<Empty icon="routines" title={t.routines.empty} why={t.routines.emptyWhy} />} />}</Loaded>
-      {folding && <FormDialog title={tp.routine.newFolder} schema={{ required: ['name'], properties: { name: { type: 'string', title: tp.routine.folderName } } }} busy={fold.isPending} onClose={() => setFolding(false)} onSave={(v) => fold.mutate(v)} />}
+      {folding && <Folders company={company.id} onClose={() => setFolding(false)} />}
       {creating && <Create onClose={() => setCreating(false)} />}
     </Frame>
   )
