@@ -7,13 +7,15 @@ import { join } from 'node:path'
 import { addressesOf } from './addresses.mjs'
 import { faultsOf } from './axe.mjs'
 import { ask, browser, watch } from './browser.mjs'
+import { buttonSteps } from './buttons.mjs'
 import { pageSteps } from './pages.mjs'
+import { pressing } from './pressed.mjs'
 import { roomSteps } from './rooms.mjs'
 
 const [dir, port] = process.argv.slice(2)
 const { nodes, bin } = JSON.parse(readFileSync(join(dir, 'testnet.json'), 'utf8'))
 const url = nodes[0].http
-const wait = { timeout: 60_000 }
+const wait = { timeout: Number(process.env.PATIENCE ?? 60_000) } // for whoever writes a step
 
 function must(ok, what) {
   if (!ok) throw new Error(what)
@@ -28,6 +30,9 @@ async function until(good, what) {
 
 const chrome = await browser()
 const context = await chrome.newContext({ locale: 'en-GB', timezoneId: 'UTC', viewport: { width: 1440, height: 900 } })
+context.setDefaultTimeout(wait.timeout)
+const press = await pressing()
+await press.follow(context)
 const page = await context.newPage()
 const { pid } = nodes[0]
 let next = url // where the page goes on when its first node is dead
@@ -198,6 +203,7 @@ const steps = {
   },
   ...pageSteps({ page, url, ask, must, wait }),
   ...roomSteps({ page, url, ask, must, wait, bin, dir }),
+  ...buttonSteps({ page, url, ask, must, wait }),
   async 'an address of the specification opens the page'() {
     const company = await acme()
     await page.goto(`${url}/companies/${company.id}/tasks`)
@@ -397,7 +403,10 @@ const steps = {
     }
   },
   async 'where people sign in, the first one claims the mesh with its code'() {
-    await ask(next, '/api/v1/mesh/auth', 'PUT', { mode: 'authenticated' })
+    await page.goto(`${next}/mesh/settings`)
+    await page.getByRole('button', { name: 'Ask people to sign in' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Ask people to sign in' }).click()
+    await page.waitForURL(/\/sign-in/, wait).catch(() => {})
     await page.goto(next)
     await page.waitForURL(/\/sign-in/, wait)
     await page.getByText('This mesh has no administrator yet').waitFor(wait)
@@ -418,10 +427,13 @@ const steps = {
       return (await made.json()).invitePath
     })
     const theirs = await chrome.newContext({ locale: 'en-GB', timezoneId: 'UTC', viewport: { width: 1440, height: 900 } })
+    await press.follow(theirs)
     const bob = await theirs.newPage()
     await bob.goto(next + path)
     await bob.getByRole('heading', { name: 'Join Acme Survey' }).waitFor(wait)
     await bob.getByRole('link', { name: 'Sign in, or make an account' }).click()
+    await bob.getByRole('button', { name: 'I have no account' }).click()
+    await bob.getByRole('button', { name: 'I have an account' }).click()
     await bob.getByRole('button', { name: 'I have no account' }).click()
     await bob.getByLabel('Your name').fill('Bob')
     await bob.getByLabel('Email').fill('bob@example.com')
@@ -442,6 +454,34 @@ const steps = {
     await bob.goto(`${next}/ACM/issues/ACM-1`)
     await bob.getByRole('article').filter({ hasText: 'I may' }).waitFor(wait)
     await theirs.close()
+    const again = await chrome.newContext({ locale: 'en-GB', timezoneId: 'UTC' })
+    await press.follow(again)
+    const back = await again.newPage()
+    await back.goto(`${next}/sign-in`)
+    await back.getByLabel('Email').fill('bob@example.com')
+    await back.getByLabel('Password').fill('another horse battery')
+    await back.getByRole('button', { name: 'Sign in', exact: true }).click()
+    await back.waitForURL((u) => !u.pathname.startsWith('/sign-in'), wait)
+    await again.close()
+    await page.goto(`${next}/ACM/company/settings/members`)
+    const box = page.getByRole('dialog')
+    const act = async (item) => {
+      await page.getByRole('button', { name: 'Actions Bob' }).click()
+      await page.getByRole('menuitem', { name: item, exact: true }).click()
+    }
+    await act('Rights…')
+    await box.getByRole('button', { name: 'Cancel' }).click()
+    await act('Rights…')
+    await box.getByRole('checkbox').first().check()
+    await box.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('The rights of Bob are changed').waitFor(wait)
+    await act('Suspend')
+    await page.getByRole('row', { name: /Bob.*suspended/ }).waitFor(wait)
+    await act('Let work again')
+    await page.getByRole('row', { name: /Bob.*active/ }).waitFor(wait)
+    await act('Remove')
+    await box.getByRole('button', { name: 'Remove' }).click()
+    await page.getByRole('row', { name: /Bob.*active/ }).waitFor({ ...wait, state: 'detached' })
   },
 }
 
@@ -453,8 +493,15 @@ for (const [name, step] of Object.entries(steps)) {
     console.log(`ok: ${((Date.now() - began) / 1000).toFixed(1)} s ${name}`)
   } catch (error) {
     console.error(`failed: ${name}: ${error.message}\nat ${page.url()}\n${wrong.join('\n')}\n${(await page.locator('body').innerText().catch(() => '')).slice(0, 2000)}`)
-    process.exit(1)
+    if (!process.env.KEEP) process.exit(1)
   }
 }
+const never = press.never()
+const stale = press.stale()
+if (!process.env.SKIP && never.length + stale.length > 0) {
+  console.error(`failed: of ${press.all} buttons no step presses:\n${never.join('\n')}\nno button any more, but in the table of pressed.mjs:\n${stale.join('\n')}`)
+  process.exit(1)
+}
+console.log(`ok: ${press.all - never.length} of ${press.all} buttons are pressed${process.env.SKIP ? `; not:\n${never.join('\n')}` : ''}`)
 await chrome.close()
 process.exit() // the nodes that it started would keep it

@@ -61,6 +61,54 @@ export function pageSteps({ page, url, ask, must, wait }) {
       await save('Save')
       await until(`/api/routines/${id}`, (r) => r.priority === 'high' && r.triggers.length === 2, 'a routine that is changed')
     },
+    async 'folders of routines are made, renamed and removed'() {
+      await page.goto(`${url}/ACM/routines`)
+      await button('Folders').click()
+      await dialog.getByLabel('Name of the folder').fill('Wekly')
+      await dialog.getByRole('button', { name: 'New folder' }).click()
+      await dialog.getByLabel('Name of Wekly').fill('Weekly')
+      await dialog.getByRole('button', { name: 'Rename' }).click()
+      await until(`${await of()}/folders?kind=routine`, (f) => f.folders.some((x) => x.name === 'Weekly') && !f.folders.some((x) => x.name === 'Wekly'), 'a folder with another name')
+      await dialog.getByLabel('Name of Weekly').waitFor(wait)
+      await dialog.getByRole('button', { name: 'Remove Weekly' }).click()
+      await until(`${await of()}/folders?kind=routine`, (f) => !f.folders.some((x) => x.name === 'Weekly'), 'no such folder')
+      await dialog.getByRole('button', { name: 'Close' }).last().click()
+    },
+    async 'labels are made, renamed and deleted; an issue is given one, a text, and what it waits for'() {
+      await page.goto(`${url}/ACM/company/settings`)
+      for (const name of ['chrat', 'gone']) {
+        await button('New label').click()
+        await dialog.getByLabel('Name *').fill(name)
+        await save('Save')
+        await button(`Edit ${name}`).waitFor(wait)
+      }
+      await button('Edit chrat').click()
+      await dialog.getByLabel('Name *').fill('chart')
+      await save('Save')
+      await button('Delete gone').click()
+      await save('Delete')
+      await until(`${await of()}/labels`, (all) => all.length === 1 && all[0].name === 'chart', 'one label with its new name')
+      const at = '/api/issues/ACM-2'
+      await page.goto(`${url}/ACM/issues/ACM-2`)
+      await button('Edit the text').click()
+      await page.getByLabel('Description').fill('Compare **both** charts.')
+      await button('Cancel').click()
+      await button('Edit the text').click()
+      await page.getByLabel('Description').fill('Compare **both** charts.')
+      await button('Save').click()
+      await page.locator('strong', { hasText: 'both' }).waitFor(wait)
+      await button('Set labels').click()
+      await page.getByRole('option', { name: 'chart' }).click()
+      await button('Add what it waits for').click()
+      await dialog.getByRole('combobox').fill('Survey comments')
+      await dialog.getByRole('option', { name: /Survey comments/ }).click()
+      await until(at, (i) => i.description === 'Compare **both** charts.' && i.labels.some((l) => l.name === 'chart') && i.blockedBy.some((b) => b.identifier === 'ACM-1'), 'an issue with text, label and blocker')
+      await button('It no longer waits for ACM-1').click()
+      await until(at, (i) => i.blockedBy.length === 0, 'an issue that waits for nothing')
+      await page.goto(`${url}/ACM/issues?status=all`)
+      await page.getByLabel('Labels').selectOption({ label: 'chart' })
+      await page.getByText('1 issues').first().waitFor(wait)
+    },
     async 'a goal is made under another and changed'() {
       await page.goto(`${url}/ACM/goals`)
       for (const title of ['Right charts', 'Right depths']) {
