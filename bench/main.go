@@ -82,6 +82,7 @@ var parts = []part{
 	{"start", false, false, "how soon a node that was killed serves again", starts},
 	{"sandbox", false, false, "calls, fuel and memory of sandboxed programs", sandboxPart},
 	{"gateway", false, false, "what the model gateway adds to its upstream", gatewayPart},
+	{"kernel", false, false, "processes and messages between them, beside nats-server; failover of a process", kernelPart},
 	{"board", false, false, "the pages in a browser: first load, scrolling, events, memory; what they add to the program", boardPart},
 	{"starved", false, false, "runs, leaders and writes of a mesh on an overloaded machine", starved},
 	{"failover", false, false, "leaders killed", failover},

@@ -23,7 +23,7 @@ type fromRoom struct {
 
 // alone are parts that do not need the mesh of the others: benchmarks of one room,
 // and what starts meshes of its own.
-var alone = []string{"resident", "memory", "compare", "sandbox", "gateway", "board"}
+var alone = []string{"resident", "memory", "compare", "sandbox", "gateway", "board", "kernel"}
 
 var sandboxLines = []fromRoom{
 	{"Call/small", "p50-ns", "sandbox: call of a small compiled module, p50", 1e-6, "%.3f ms", "≤ 0.1 ms"},
