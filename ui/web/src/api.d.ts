@@ -7185,6 +7185,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/govern/filters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show whether a company has chosen the filters, their limits, and what they keep of its agents */
+        get: operations["getApiV1GovernFilters"];
+        /** Choose the filters for a company: they speak beside the rules about who acts */
+        put: operations["putApiV1GovernFilters"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/filters/forget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let the filters begin anew with an agent */
+        post: operations["postApiV1GovernFiltersForget"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/govern/packs": {
         parameters: {
             query?: never;
@@ -7299,6 +7334,23 @@ export interface paths {
         get: operations["getApiV1GovernPlace"];
         /** Set the environment of a company, a project or the mesh */
         put: operations["putApiV1GovernPlace"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/receipts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List receipts of the filters of a company, the oldest first */
+        get: operations["getApiV1GovernReceipts"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -11667,6 +11719,7 @@ export interface components {
             /** Format: double */
             effect_magnitude: number;
             effect_vector: number[];
+            filters: components["schemas"]["ApiFinding"][];
             ignored: string[];
             known: boolean;
             rank: string;
@@ -11766,6 +11819,12 @@ export interface components {
             documentKey: string | null;
             type: string;
         };
+        ApiFault: {
+            companyId: string;
+            /** Format: int64 */
+            sequence: number;
+            wrong: string;
+        };
         ApiFeedbackBundle: {
             issue: components["schemas"]["ApiBundleIssue"];
             targetText: string;
@@ -11785,6 +11844,44 @@ export interface components {
             kind: "routine" | "skill";
         } & {
             [key: string]: unknown;
+        };
+        ApiFilterBody: {
+            /**
+             * Format: int64
+             * @description a power of two, not above permitEvidence
+             */
+            denyEvidence?: number;
+            /** @description 0 to 1 */
+            floor?: unknown;
+            /** @description 0 to 1 */
+            maxShift?: unknown;
+            /** @description 0 to 1; a manager who works gives 1, one who is paused 0.4, an issue 0.5 */
+            minCut?: unknown;
+            on?: boolean;
+            /**
+             * Format: int64
+             * @description a power of two: -6 stands for 1:64
+             */
+            permitEvidence?: number;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiFilterShape: {
+            agents: components["schemas"]["ApiProfile"][];
+            companyId: string;
+            /** Format: int64 */
+            denyEvidence: number;
+            /** Format: double */
+            floor: number;
+            /** Format: double */
+            maxShift: number;
+            /** Format: double */
+            minCut: number;
+            on: boolean;
+            /** Format: int64 */
+            permitEvidence: number;
+            /** Format: int64 */
+            receipts: number;
         };
         ApiFinanceByBiller: {
             biller: string;
@@ -11849,6 +11946,15 @@ export interface components {
             eventCount: number;
             netCents: number;
         };
+        ApiFinding: {
+            decision: string;
+            filter: string;
+            /** Format: double */
+            limit: number;
+            reason: string;
+            /** Format: double */
+            value: number;
+        };
         ApiFolderList: {
             folders: components["schemas"]["Folder"][];
         };
@@ -11874,6 +11980,12 @@ export interface components {
         ApiForcedRelease: {
             issue: components["schemas"]["ApiPlainIssue"];
             previous: components["schemas"]["ForcedReleasePreviousStruct"];
+        };
+        ApiForgetBody: {
+            /** Format: uuid */
+            agentId: string;
+        } & {
+            [key: string]: unknown;
         };
         ApiForgotten: {
             forgotten: boolean;
@@ -14340,6 +14452,14 @@ export interface components {
             ok: boolean;
             summary: string;
         };
+        ApiProfile: {
+            /** Format: int64 */
+            acts: number;
+            agentId: string;
+            /** Format: double */
+            evidence: number;
+            name: string;
+        };
         ApiProfileBody: {
             image?: string | null;
             name: string;
@@ -14675,6 +14795,28 @@ export interface components {
             updatedAt: string | null;
             value: string;
         };
+        ApiReceipt: {
+            action: string;
+            agentId: string;
+            /** Format: date-time */
+            at: string | null;
+            before: string;
+            decision: string;
+            findings: components["schemas"]["ApiFinding"][];
+            hash: string;
+            /** Format: int64 */
+            height: number;
+            rules: string;
+            /** Format: int64 */
+            sequence: number;
+            spoken_filters: string[];
+            wrong: string | null;
+        };
+        ApiReceiptList: {
+            /** Format: int64 */
+            newest: number;
+            receipts: components["schemas"]["ApiReceipt"][];
+        };
         ApiRecoveryBody: {
             /** Format: uuid */
             actionId?: string | null;
@@ -14725,6 +14867,11 @@ export interface components {
             limit?: number;
             /**
              * Format: int64
+             * @description receipts from this one on; the oldest that is kept unless given
+             */
+            sequence?: number;
+            /**
+             * Format: int64
              * @description of the constitution; the one that decided unless given
              */
             version?: number;
@@ -14735,6 +14882,9 @@ export interface components {
             /** Format: int64 */
             differ: number;
             different: components["schemas"]["ApiOther"][];
+            faults: components["schemas"]["ApiFault"][];
+            /** Format: int64 */
+            receipts: number;
             /** Format: int64 */
             replayed: number;
             /** Format: int64 */
@@ -39088,6 +39238,113 @@ export interface operations {
             };
         };
     };
+    getApiV1GovernFilters: {
+        parameters: {
+            query?: {
+                /** @description required */
+                companyId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiFilterShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    putApiV1GovernFilters: {
+        parameters: {
+            query?: {
+                /** @description required */
+                companyId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiFilterBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiFilterShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernFiltersForget: {
+        parameters: {
+            query?: {
+                /** @description required */
+                companyId?: string;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiForgetBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiFilterShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiV1GovernPacks: {
         parameters: {
             query?: never;
@@ -39379,6 +39636,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiPlaceShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1GovernReceipts: {
+        parameters: {
+            query?: {
+                /** @description required */
+                companyId?: string;
+                /** @description sequence of the first; the oldest that is kept unless given */
+                from?: number;
+                /** @description 100 unless given, at most 1000 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiReceiptList"];
                 };
             };
             /** @description Refused or failed */

@@ -109,7 +109,6 @@ for (const [name, cron, topic] of [['tides', '0 3 * * *', 'tides.due'], ['weekly
 }
 await post('/api/v1/processes', { name: 'tide-gauge', command: ['sh', '-c', 'i=0; while :; do i=$((i+1)); echo "tide $i: $((i * 7 % 31)) dm"; sleep 2; done'] })
 await ask(url, '/api/v1/declared-processes/chart-server', 'PUT', { command: ['sleep', '86400'], replicas: 2 })
-for (const [i, action] of ['chart.publish', 'archive.read'].entries()) await post('/api/v1/govern/permits', { action, agent_id: rest[i].id, arguments: { basin: 3 }, once: i === 0, ttl_seconds: 36_000, context: { company_id: company.id } }).catch(() => {}) // a rule may want a person first
 const asked3 = { type: 'object', required: ['basin'], properties: { basin: { type: 'integer', title: 'Basin', minimum: 1 }, year: { type: 'integer', title: 'Year' } } }
 await ask(url, '/api/v1/services/charts', 'PUT', { version: '2', provider: 'chart-server', methods: [{ name: 'find', description: 'Finds the chart of a basin', params: asked3 }, { name: 'publish', description: 'Puts a chart on the board of the harbour', params: asked3 }] })
 console.log(`${company.issuePrefix} ${empty.issuePrefix}`)

@@ -56,6 +56,10 @@ export const tr = {
     granted: 'Granted', used: 'Last used', reason: 'Why it waits', rules: 'Overruled', version: 'Version of the rules', entry: 'Entry', approval: 'Approval', approvalOf: 'the approval', arguments: 'Arguments', why: 'The arguments are named by their hash: the permit is for these alone.',
     end: 'End it', endAsk: (act: string) => `End the permit for ${act}?`, endBody: 'It holds no more from now on, on every node.', ended: 'The permit is ended',
   },
+  filters: {
+    button: 'Filters', title: (n: string) => `Filters of ${n}`, why: 'A second judge beside the rules: whose authority reaches the agent, how far it acts unlike before, and what its acts have shown. The stricter of both holds.', on: 'They speak in this company', saved: 'The filters are set', save: 'Set them', minCut: 'Authority that has to reach an agent', minCutHint: '0 to 1. A manager who works gives 1, an issue 0.5, a manager who is paused 0.4.',
+    maxShift: 'Shift of behaviour before a person is asked', maxShiftHint: '0 to 1', permit: 'Evidence below which a person is asked', deny: 'Evidence below which an act is denied', powerHint: 'A power of two: -6 stands for 1:64', floor: 'Magnitude below which an act passes', floorHint: '0 to 1', agents: 'Agents that have acted', kept: (acts: string, evidence: string) => `${acts} acts, evidence 2^${evidence}`, forget: 'Begin anew', forgetOf: (n: string) => `Begin anew with ${n}`, forgotten: 'The filters begin anew with it',
+  },
   services: {
     title: 'Services', name: 'Name', health: 'Health', healths: { healthy: 'healthy', degraded: 'degraded', unhealthy: 'unhealthy', unknown: 'not probed' } as Record<string, string>, version: 'Version', versionHint: 'A changed contract needs a new one', provider: 'Provider', providerHint: 'A declared process', methods: 'Methods', running: 'Running',
     register: 'Register a service', again: 'Register again', registered: (n: string) => `${n} is registered`, empty: 'No services', emptyWhy: 'A service is a contract: methods that a declared process answers, on whichever node it runs.', noDeclared: 'Declare a process first: its replicas provide the service.',

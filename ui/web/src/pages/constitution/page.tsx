@@ -1,6 +1,7 @@
 // The rules in force, by branch; what each reads and does; earlier versions; the packs; the environments.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
+import { useMaybeCompany } from '../../company'
 import { useWrite } from '../../data'
 import { number } from '../../format'
 import { Page as Frame } from '../../frame/page'
@@ -19,6 +20,7 @@ import { amended, useRules } from '../govern/data'
 import { level } from '../govern/effect'
 import type { Rule } from '../govern/rules'
 import { Environments } from './environments'
+import { Filters } from './filters'
 import { Packs } from './packs'
 
 interface Search { version?: number; show?: string; q?: string; branch?: string; severity?: string }
@@ -44,14 +46,15 @@ export function Page() {
   const set = (next: Search) => void go({ to: '.', search: Object.fromEntries(Object.entries({ ...s, ...next }).filter(([, v]) => v)) as never, replace: true })
   const rules = useRules(s.version)
   const newest = useRules().data?.version
-  const [open, setOpen] = useState<'packs' | 'environments'>()
+  const [open, setOpen] = useState<'packs' | 'environments' | 'filters'>()
+  const here = useMaybeCompany()
   const c = rules.data
   const rows = (c?.rules ?? []).filter((r) => (!s.q || found(r, s.q)) && (!s.branch || r.branch === s.branch) && (!s.severity || r.severity === s.severity))
   const one = c?.rules.find((r) => r.id === s.show)
   const choice = (label: string, all: Record<string, string>) => [{ value: '', label }, ...Object.entries(all).map(([value, name]) => ({ value, label: name }))]
   return (
     <Frame title={t.nav.constitution} command={s.version ? `selvage govern rules --version ${s.version}` : 'selvage govern rules'} scroll={false}
-      tools={<><Button onClick={() => setOpen('environments')}>{g.environments}</Button><Button onClick={() => setOpen('packs')}>{g.packs}</Button><Button look="primary" icon="plus" onClick={() => void go({ to: '/mesh/constitution/rule' })}>{g.newRule}</Button></>}
+      tools={<><Button onClick={() => setOpen('environments')}>{g.environments}</Button><Button onClick={() => setOpen('packs')}>{g.packs}</Button>{here && <Button onClick={() => setOpen('filters')}>{tr.filters.button}</Button>}<Button look="primary" icon="plus" onClick={() => void go({ to: '/mesh/constitution/rule' })}>{g.newRule}</Button></>}
       bar={<>
         <Input data-find type="search" aria-label={g.find} placeholder={g.find} value={s.q ?? ''} onChange={(e) => set({ q: e.target.value })} className="!w-44 shrink-0 tab:!w-56" />
         <Select aria-label={g.branch} value={s.branch ?? ''} onChange={(e) => set({ branch: e.target.value })} choices={choice(g.branch, g.branches)} />
@@ -63,6 +66,7 @@ export function Page() {
       <Loaded of={{ ...rules, data: c && rows }}>
         {(all) => <Table label={t.nav.constitution} rows={all} columns={columns} keyOf={(r) => r.id} onOpen={(r) => set({ show: r.id })} openKey={one?.id} empty={<Empty icon="constitution" title={g.noRule}><Button onClick={() => set({ q: '', branch: '', severity: '' })}>{t.issues.clear}</Button></Empty>} />}
       </Loaded>
+      {open === 'filters' && here && <Filters company={here} onClose={() => setOpen(undefined)} />}
       {open === 'packs' && <Packs last={c?.pack} onClose={() => setOpen(undefined)} />}
       {open === 'environments' && <Environments onClose={() => setOpen(undefined)} />}
     </Frame>
