@@ -158,6 +158,7 @@ export async function pressing() {
       await context.addInitScript(recorder)
     },
     all: sites.length,
+    excused: Object.keys(unpressed).length,
     never() {
       const events = [...pressed].map(([key, page]) => ({ name: key.slice(key.indexOf('\n') + 1), page }))
       return sites.filter(({ file, name }) => {
