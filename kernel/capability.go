@@ -30,9 +30,9 @@ type Scope struct {
 func (s Scope) MarshalJSON() ([]byte, error) {
 	switch s.Kind {
 	case ScopeRestricted:
-		return json.Marshal(map[ScopeKind][]PID{s.Kind: slices.Concat([]PID{}, s.PIDs)})
+		return json.Marshal(map[ScopeKind][]PID{s.Kind: append([]PID{}, s.PIDs...)})
 	case ScopeTopic:
-		return json.Marshal(map[ScopeKind][]string{s.Kind: slices.Concat([]string{}, s.Topics)})
+		return json.Marshal(map[ScopeKind][]string{s.Kind: append([]string{}, s.Topics...)})
 	case "":
 		return json.Marshal(ScopeAll)
 	}

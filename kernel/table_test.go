@@ -386,3 +386,22 @@ func TestSpecsSayAllThatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// Capabilities are read as they were written, also those of a process that may send to nobody.
+func TestCapabilitiesAreReadAsTheyWereWritten(t *testing.T) {
+	nobody := DefaultCapabilities()
+	nobody.Scope = Scope{Kind: ScopeTopic}
+	for _, c := range []Capabilities{DefaultCapabilities(), BrowserCapabilities(), nobody} {
+		b, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Capabilities
+		if err := json.Unmarshal(b, &got); err != nil {
+			t.Errorf("%s: %v", b, err)
+		}
+		if got.Scope.Kind != c.Scope.Kind || got.Limits != c.Limits || got.CanSpawn != c.CanSpawn {
+			t.Errorf("%s was read as %+v", b, got)
+		}
+	}
+}
