@@ -176,6 +176,7 @@ func (b cronProcess) process(rc *api.Request, job string) (*company.NewProcess, 
 	if err := noSecrets(spec); err != nil {
 		return nil, err
 	}
+	longLived(&spec, b.Capabilities) // a night's work may take longer than what is right for a spawned command
 	p := &company.NewProcess{Replicas: max(1, b.Replicas), Labels: b.Labels, Module: spec.Module, Size: spec.ModuleBytes}
 	if p.Spec, err = json.Marshal(spec); err != nil {
 		return nil, err
