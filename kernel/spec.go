@@ -48,6 +48,12 @@ type Spec struct {
 	Restart      Strategy      `json:"restart,omitempty"` // default permanent: what ended stays ended
 	Group        string        `json:"group,omitempty"`   // of the supervisor; default: one of its own
 	OnLimit      OnLimit       `json:"on_limit,omitempty"`
+	// Company has the process: it reaches no other company's. "": it belongs to the mesh.
+	Company string `json:"company,omitempty"`
+	// TimeMs ends the process that long after its start, and OutputBytes is what its log keeps of it; 0: no bound of
+	// its own. The end of what was kept is told when it fails.
+	TimeMs      int64 `json:"time_ms,omitempty"`
+	OutputBytes int64 `json:"output_bytes,omitempty"`
 }
 
 var (
@@ -152,6 +158,7 @@ func (s Spec) Validate() error {
 		"restart %q: give one_for_one, one_for_all, rest_for_one, transient or permanent", s.Restart)
 	bad(s.Group != "" && !isGroup(s.Group), "group %q: names joined by slashes, such as app/web", s.Group)
 	bad(s.OnLimit != EndOnLimit && s.OnLimit != SuspendOnLimit, "on_limit %q: give end or suspend", s.OnLimit)
+	bad(s.TimeMs < 0 || s.OutputBytes < 0, "time_ms and output_bytes: not below 0")
 	bad(s.Agency.MaxChildren < 0, "agency.max_children: %d is below 0", s.Agency.MaxChildren)
 	if s.Capabilities != nil {
 		if err := s.Capabilities.Limits.Validate(); err != nil {

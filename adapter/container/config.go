@@ -100,3 +100,18 @@ func (c config) network() string {
 func (c config) timeout() (time.Duration, string) { return process.Timeout(c.Timeout) }
 
 func (c config) grace() time.Duration { return process.Grace(c.Grace) }
+
+// Ulimits returns the engine's arguments that bound open files and processes by what this node itself may have, so that
+// the engine does not fail by asking for more.
+func Ulimits() (args []string) {
+	files, processes := most()
+	for _, l := range []struct {
+		name string
+		most int64
+	}{{"nofile", files}, {"nproc", processes}} {
+		if l.most > 0 {
+			args = append(args, "--ulimit", fmt.Sprintf("%s=%d:%d", l.name, l.most, l.most))
+		}
+	}
+	return args
+}

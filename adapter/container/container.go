@@ -116,6 +116,9 @@ func New(cfg Config) (*Adapter, error) {
 	return &Adapter{cfg: cfg}, nil
 }
 
+// ProcessPrefix begins the names of containers that are no runs: room spawn has them, and sweeps them.
+const ProcessPrefix = namePrefix + "process-"
+
 // Sweep removes containers of this node that belong to no running run.
 func (a *Adapter) Sweep(ctx context.Context) error {
 	out, err := a.engine(ctx, "ps", "-a", "--filter", "label="+LabelNode+"="+a.cfg.Node, "--format", "{{.Names}}")
@@ -124,7 +127,8 @@ func (a *Adapter) Sweep(ctx context.Context) error {
 	}
 	var left []string
 	for name := range strings.FieldsSeq(out) {
-		if id, ours := strings.CutPrefix(name, namePrefix); ours && a.Status(id) == "" {
+		if id, ours := strings.CutPrefix(name, namePrefix); ours && !strings.HasPrefix(name,
+			ProcessPrefix) && a.Status(id) == "" {
 			left = append(left, name)
 		}
 	}

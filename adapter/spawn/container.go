@@ -39,7 +39,7 @@ func (h *Host) startContainer(spec kernel.Spec, e kernel.Entry, log Log, deadlin
 	if len(h.cfg.Engine) == 0 || h.cfg.Engine[0] == "none" || len(h.cfg.Shim) == 0 {
 		return nil, kernel.Errorf(kernel.BackendNotAvailable, "container: this node has no podman or docker")
 	}
-	b := &box{h: h, name: fmt.Sprintf("selvage-process-%.8s-%s", h.cfg.Label, e.PID)}
+	b := &box{h: h, name: h.boxPrefix() + e.PID.String()}
 	vars := h.environ(spec, e, map[string]string{})
 	sh := shim.Spec{Path: h.cfg.Engine[0], Args: append(slices.Clone(h.cfg.Engine), b.args(spec, e, vars)...), Dir: "/",
 		Deadline: deadline, Tool: true,
@@ -58,14 +58,20 @@ func (h *Host) startContainer(spec kernel.Spec, e kernel.Entry, log Log, deadlin
 // its command line.
 func (b *box) args(spec kernel.Spec, e kernel.Entry, vars map[string]string) []string {
 	l := e.Capabilities.Limits
+	tmp := "/tmp:rw,mode=1777"
+	if l.DiskBytes > 0 { // it is all that the container can write to
+		tmp += fmt.Sprintf(",size=%d", max(l.DiskBytes, 4<<10))
+	}
 	out := []string{"run", "--rm", "--name", b.name, "--label", container.LabelNode + "=" + b.h.cfg.Label, "--read-only",
-		"--tmpfs", "/tmp", "--cap-drop", "ALL",
+		"--tmpfs", tmp, "--cap-drop", "ALL",
 		"--security-opt", "no-new-privileges", "--pids-limit", strconv.Itoa(process.PlainProcesses)}
+	out = append(out, container.Ulimits()...)
 	if !e.Capabilities.CanNetwork {
 		out = append(out, "--network", "none")
 	}
 	if l.MemoryBytes > 0 {
-		out = append(out, "--memory", strconv.FormatInt(max(l.MemoryBytes, 6<<20), 10)) // engines take no less
+		most := strconv.FormatInt(max(l.MemoryBytes, 6<<20), 10) // engines take no less
+		out = append(out, "--memory", most, "--memory-swap", most)
 	}
 	if l.CPUTimeMs > 0 {
 		out = append(out, "--ulimit", fmt.Sprintf("cpu=%d", (l.CPUTimeMs+999)/1000))
@@ -77,13 +83,46 @@ func (b *box) args(spec kernel.Spec, e kernel.Entry, vars map[string]string) []s
 	return append(append(out, spec.Image), spec.Command...)
 }
 
+// boxPrefix begins the names of this node's containers; a PID follows.
+func (h *Host) boxPrefix() string {
+	return fmt.Sprintf("%s%.8s-", container.ProcessPrefix, h.cfg.Label)
+}
+
+// sweepBoxes removes the containers that an earlier life of this node left: those of PIDs before first.
+func (h *Host) sweepBoxes(first kernel.PID) {
+	out, err := h.engine(h.ctx, "ps", "-a", "--filter", "label="+container.LabelNode+"="+h.cfg.Label, "--format",
+		"{{.Names}}")
+	if err != nil {
+		if h.ctx.Err() == nil {
+			h.cfg.Logger.Info("containers that were left over can not be looked for", "error", err)
+		}
+		return
+	}
+	for name := range strings.FieldsSeq(out) {
+		pid, ours := strings.CutPrefix(name, h.boxPrefix())
+		if n, err := strconv.ParseUint(pid, 10, 62); !ours || err != nil || kernel.PID(n) >= first {
+			continue
+		}
+		if _, err := h.engine(h.ctx, "rm", "-f", name); err != nil {
+			h.event(kernel.LevelError, kernel.KernelPID, "process.left", "the container %s of an earlier life can not be removed: %v", name, err)
+			continue
+		}
+		h.event(kernel.LevelWarn, kernel.KernelPID, "process.left", "the container %s of an earlier life of this node was removed", name)
+	}
+}
+
 // engine calls the engine about this container.
 func (b *box) engine(args ...string) (string, error) {
-	ctx, stop := context.WithTimeout(context.Background(), engineWait)
+	return b.h.engine(context.Background(), args...)
+}
+
+// engine calls the engine.
+func (h *Host) engine(ctx context.Context, args ...string) (string, error) {
+	ctx, stop := context.WithTimeout(ctx, engineWait)
 	defer stop()
-	argv := append(slices.Clone(b.h.cfg.Engine), args...)
+	argv := append(slices.Clone(h.cfg.Engine), args...)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env, cmd.WaitDelay = container.Environ(b.h.cfg.Environ), time.Second
+	cmd.Env, cmd.WaitDelay = container.Environ(h.cfg.Environ), time.Second
 	var said, wrong bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &wrong
 	if err := cmd.Run(); err != nil {

@@ -150,6 +150,7 @@ type living struct {
 	control control          // nil while it starts, and for adopted ones
 	end     func(why string) // of adopted ones
 	why     string           // why the kernel ends it
+	kept    *keptLog         // nil: the log keeps everything
 	timeout bool
 	dir     string
 	disk    int64
@@ -190,6 +191,9 @@ func Open(cfg Config) (*Host, error) {
 	_ = h.table.Change(kernel.KernelPID, func(e *kernel.Entry) { e.Name, e.Machine = "kernel", os.Getpid() }) // it lives
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	h.wg.Go(h.watch)
+	if len(cfg.Engine) > 0 && cfg.Engine[0] != "none" {
+		h.wg.Go(func() { h.sweepBoxes(first) })
+	}
 	return h, nil
 }
 
@@ -354,7 +358,7 @@ func (h *Host) enter(s *slot) (*living, error) {
 		return nil, err
 	}
 	e := kernel.Entry{Parent: s.spec.Parent, Kind: s.spec.Backend, Name: s.spec.Name, Role: s.spec.Role,
-		Group: s.spec.Group, Agency: s.spec.Agency,
+		Group: s.spec.Group, Agency: s.spec.Agency, Company: s.spec.Company,
 		Declared: s.declared, Replica: s.replica, Restarts: s.restarts}
 	caps := s.spec.Capabilities
 	if s.caps != nil {
@@ -399,11 +403,34 @@ func (h *Host) begin(ctx context.Context, s *slot, l *living) error {
 	_ = h.table.Change(l.pid, func(e *kernel.Entry) { e.Machine = c.machine() })
 	_ = h.table.Set(l.pid, kernel.Running)
 	h.event(kernel.LevelInfo, l.pid, "process.spawn", "%s %s began", s.spec.Backend, s.spec.Name)
+	if s.spec.TimeMs > 0 {
+		h.wg.Go(func() { h.endLate(l, time.Duration(s.spec.TimeMs)*time.Millisecond) })
+	}
 	h.wg.Go(func() { h.over(l, c.wait()) })
 	if s.declared != "" {
 		h.tell()
 	}
 	return nil
+}
+
+// endLate ends a process whose time is over.
+func (h *Host) endLate(l *living, after time.Duration) {
+	late := time.NewTimer(after)
+	defer late.Stop()
+	select {
+	case <-late.C:
+	case <-l.done:
+		return
+	case <-h.ctx.Done():
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l.why == "" {
+		l.timeout = true
+		h.event(kernel.LevelError, l.pid, "process.limit", "it ran for %s, all the time that it has", after)
+	}
+	h.terminate(l, fmt.Sprintf("it passed its limit: it ran longer than %s", after))
 }
 
 // permitted starts a process if the gate lets it. Where a person has just asked for it, the
@@ -436,6 +463,9 @@ func (h *Host) over(l *living, x kernel.Exit) {
 		if l.timeout {
 			x.Reason = kernel.Timeout
 		}
+	}
+	if l.kept != nil && x.Failed() {
+		x.Message = strings.TrimSuffix(cmp.Or(x.Message, fmt.Sprintf("exit code %d", x.Code))+": "+l.kept.tail(), ": ")
 	}
 	signals, err := h.table.Exit(l.pid, x, time.Now())
 	if err != nil {

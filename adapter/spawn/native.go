@@ -19,6 +19,10 @@ func (h *Host) start(ctx context.Context, s *slot, l *living) (control, error) {
 	if err != nil {
 		return nil, kernel.Errorf(kernel.SpawnFailed, "the log of the process could not be opened: %v", err)
 	}
+	if s.spec.OutputBytes > 0 {
+		l.kept = &keptLog{Log: log, left: s.spec.OutputBytes}
+		log = l.kept
+	}
 	var c control
 	switch s.spec.Backend {
 	case kernel.KindWasm:
