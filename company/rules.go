@@ -76,6 +76,8 @@ type Rules struct {
 	Approvals Approvals
 	Topics    Topics
 	Processes Processes
+	Services  Services
+	Tools     Tools
 
 	// Reweigh is called before the board approves an act that waits, and Answered when it is approved, or
 	// will not be. What Reweigh writes is kept when it refuses. A refusal of Answered refuses
@@ -225,6 +227,71 @@ type Processes interface {
 	CheckProcess(p NewProcess) error
 	StartProcess(c *ledger.Context, p NewProcess, replace bool) error
 	EndProcess(c *ledger.Context, name string)
+	// ProcessOf returns how a process stands. ForgetProcess removes it with the company that it belongs to.
+	ProcessOf(tx *ledger.Tx, name string) (ProcessState, bool)
+	ForgetProcess(tx *ledger.Tx, name string)
+}
+
+// A ProcessState is how a declared process stands: its first replica, and whether all of them run.
+type ProcessState struct {
+	Node    string // that has it, or had it last; "": none has
+	Running bool   // all replicas run
+	Ended   bool   // it has done its work, and ended with Exit
+	Failed  bool   // it is not started again
+	Exit    int64
+	Error   string
+	Moved   int64 // how often it went to another node
+}
+
+// Services are the registry of services.
+type Services interface {
+	// OfferService registers a service of an app of the command's company, or gives it a new contract and provider.
+	// WithdrawService removes it, and ForgetService does with its company.
+	OfferService(c *ledger.Context, s NewService) error
+	WithdrawService(c *ledger.Context, name string)
+	ForgetService(tx *ledger.Tx, company ledger.CompanyID, name string)
+}
+
+// A NewService is a service that an app offers: what it is called, what it answers, and the process that provides it.
+type NewService struct {
+	Name     string      `cbor:"1,keyasint"` // APP/SERVICE
+	Version  string      `cbor:"2,keyasint"`
+	Provider string      `cbor:"3,keyasint"`
+	Methods  []NewMethod `cbor:"4,keyasint"`
+	Probe    string      `cbor:"5,keyasint,omitempty"`
+}
+
+// A NewMethod is a method of a service that an app offers.
+type NewMethod struct {
+	Name   string          `cbor:"1,keyasint"`
+	Doc    string          `cbor:"2,keyasint,omitempty"`
+	Params json.RawMessage `cbor:"3,keyasint,omitempty"`
+	Result json.RawMessage `cbor:"4,keyasint,omitempty"`
+}
+
+// Tools are the tools of companies.
+type Tools interface {
+	// OfferTool gives the command's company a tool of an app, or another version of it. RestTool keeps it, and nobody
+	// can execute it. WithdrawTool removes it.
+	OfferTool(c *ledger.Context, t NewTool) error
+	RestTool(c *ledger.Context, name string)
+	WithdrawTool(c *ledger.Context, name string)
+}
+
+// A NewTool is a tool that an app offers: a module, or a method of one of its services.
+type NewTool struct {
+	Name       string          `cbor:"1,keyasint"` // APP/TOOL
+	About      string          `cbor:"2,keyasint,omitempty"`
+	Parameters json.RawMessage `cbor:"3,keyasint,omitempty"` // a JSON schema
+	Effect     [5]int64        `cbor:"4,keyasint,omitempty"` // risk, security, privacy, novelty, fairness, in thousandths
+	Version    uint32          `cbor:"5,keyasint"`
+	Hash       string          `cbor:"6,keyasint"` // of the module, or of service and method
+	Size       int64           `cbor:"7,keyasint,omitempty"`
+	Asset      string          `cbor:"8,keyasint,omitempty"`  // that holds the module
+	Signature  []byte          `cbor:"9,keyasint,omitempty"`  // of the node that planned the change, for a module
+	Signer     string          `cbor:"10,keyasint,omitempty"` // that node
+	Service    string          `cbor:"11,keyasint,omitempty"` // APP/SERVICE
+	Method     string          `cbor:"12,keyasint,omitempty"`
 }
 
 // A NewProcess is a process that another room declares.
@@ -293,6 +360,8 @@ var (
 		Approvals
 		Topics
 		Processes
+		Services
+		Tools
 	}
 )
 
@@ -319,6 +388,8 @@ func Compose(rooms ...Rules) {
 		provide(&Ask.Approvals, r.Approvals)
 		provide(&Ask.Topics, r.Topics)
 		provide(&Ask.Processes, r.Processes)
+		provide(&Ask.Services, r.Services)
+		provide(&Ask.Tools, r.Tools)
 	}
 	kinds = index(lists...)
 }

@@ -70,7 +70,7 @@ var Staying = []StayingKind{
 	{"live_workspaces", "Working trees are on nodes, and paths of machines do not travel.",
 		[]string{"exec-workspace", "workspace-op", "runtime-service"}},
 	{"environments", "Machines and how they are reached belong to the place.", []string{"environment"}},
-	{"apps", "An app is signed, and installed again where it is to work; its agents, skills and routines travel as others do.", []string{"app"}},
+	{"apps", "An app is signed, and installed again where it is to work; its agents, skills and routines travel as others do.", []string{"app", "app_hook"}},
 	{"push_hooks", "A webhook is told of one task, by whom asked for it; its client asks again.", []string{"push-hook"}},
 	{"tools", "A tool is signed for one mesh; deploy it again.", []string{"tool"}},
 	{"models", "How models are reached and what they cost belongs to the instance.",

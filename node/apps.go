@@ -7,13 +7,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// decidedApps returns commands for the apps whose upgrade is decided by the runs since, or by the end of its time.
+// decidedApps returns commands for the apps whose upgrade is decided, and for those of which a program of a hook ended.
 func (n *Node) decidedApps(tx *ledger.Tx, now core.Time) (due []ledger.Command) {
 	for _, of := range entity.Companies(tx) {
-		for a := range app.All(tx, of.ID) {
-			if h, _ := app.HealthOf(tx, a, now); h != app.Unknown {
-				due = append(due, n.command(app.KindSettle, of.ID, app.Change{ID: a.ID}))
-			}
+		for _, id := range app.Due(tx, of.ID, now) {
+			due = append(due, n.command(app.KindSettle, of.ID, app.Change{ID: id}))
 		}
 	}
 	return due

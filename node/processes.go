@@ -475,7 +475,7 @@ func (n *Node) keepProcesses(ctx context.Context) {
 // concernsReplicas reports whether a kind of command may change which declared processes a
 // node has to run.
 func concernsReplicas(kind string) bool {
-	return strings.HasPrefix(kind, "process.") || strings.HasPrefix(kind, "mesh.") || strings.HasPrefix(kind,
+	return strings.HasPrefix(kind, "process.") || strings.HasPrefix(kind, "app.") || strings.HasPrefix(kind, "mesh.") || strings.HasPrefix(kind,
 		"session.") || kind == company.KindNodeLost
 }
 

@@ -74,17 +74,6 @@ type Routine struct {
 	Zone  string `toml:"zone" json:"zone,omitempty"` // UTC unless given
 }
 
-// A Tool and a Service are read, so that manifests that have them are told what is missing.
-type Tool struct {
-	Name   string `toml:"name" json:"name"`
-	Source string `toml:"source" json:"source,omitempty"`
-}
-
-// A Service would run beside the agents.
-type Service struct {
-	Name string `toml:"name" json:"name"`
-}
-
 // A Setting is a value that is given when the app is installed. ${NAME} stands for it in texts and configurations; a
 // secret one may only be the whole value of a member of an agent's config.env.
 type Setting struct {
@@ -101,22 +90,6 @@ type Capabilities struct {
 	Filesystem []string `toml:"filesystem" json:"filesystem,omitempty"` // paths
 	Shell      bool     `toml:"shell" json:"shell,omitempty"`           // programs of the node
 	IPC        bool     `toml:"ipc" json:"ipc,omitempty"`               // messages to others
-}
-
-// Hooks are tasks: those of on_install and on_start are issues of an agent of the app, those of on_stop and on_remove
-// issues of the board, because the app's agents do not work any more.
-type Hooks struct {
-	OnInstall *Hook `toml:"on_install" json:"on_install,omitempty"`
-	OnStart   *Hook `toml:"on_start" json:"on_start,omitempty"`
-	OnStop    *Hook `toml:"on_stop" json:"on_stop,omitempty"`
-	OnRemove  *Hook `toml:"on_remove" json:"on_remove,omitempty"`
-}
-
-// A Hook is a task.
-type Hook struct {
-	Agent string `toml:"agent" json:"agent,omitempty"` // the first one unless given
-	Title string `toml:"title" json:"title"`
-	Task  string `toml:"task" json:"task,omitempty"`
 }
 
 // Health says for how long an upgrade is watched: a run that fails within it takes the upgrade back.
@@ -180,6 +153,10 @@ func Read(files Files) (m Manifest, err error) {
 		for _, key := range meta.Undecoded() {
 			if len(key) > 2 && key[0] == "agents" && (key[1] == "config" || key[1] == "runtime") {
 				continue // the adapter's own
+			}
+			if slices.ContainsFunc(key[:len(key)-1],
+				func(k string) bool { return k == "parameters" || k == "params" || k == "result" }) {
+				continue // of a schema
 			}
 			p = append(p, key.String()+": unknown member")
 		}
@@ -294,15 +271,10 @@ func (m Manifest) check(files Files) Problems {
 	if len(m.Agents)+len(m.Skills)+len(m.Routines)+len(m.Settings) > maxList || len(m.Dependencies) > maxList {
 		c.add("agents, skills, routines, settings and dependencies: at most %d", maxList)
 	}
-	if len(m.Agents)+len(m.Skills) == 0 {
-		c.add("agents: an app has at least one agent or skill")
+	if len(m.Agents)+len(m.Skills)+len(m.Tools)+len(m.Services) == 0 {
+		c.add("agents: an app has at least one agent, skill, tool or service")
 	}
-	for n, t := range m.Tools {
-		c.add("tools[%d]: %s: tools of apps are not supported yet; deploy it with selvage tool deploy", n, t.Name)
-	}
-	for n, s := range m.Services {
-		c.add("services[%d]: %s: services of apps are not supported yet", n, s.Name)
-	}
+	m.checkTools(c, m.checkServices(c))
 	skills := map[string]bool{}
 	for n, s := range m.Skills {
 		at := fmt.Sprintf("skills[%d]", n)
@@ -313,18 +285,7 @@ func (m Manifest) check(files Files) Problems {
 	}
 	agents := m.checkAgents(c, skills)
 	m.checkRoutines(c, agents)
-	for name, h := range map[string]*Hook{"on_install": m.Hooks.OnInstall, "on_start": m.Hooks.OnStart,
-		"on_stop": m.Hooks.OnStop, "on_remove": m.Hooks.OnRemove} {
-		if h == nil {
-			continue
-		}
-		c.text("hooks."+name+".title", h.Title, true, maxName)
-		c.text("hooks."+name+".task", h.Task, false, maxText)
-		works := name == "on_install" || name == "on_start"
-		if works && (h.Agent != "" && !agents[h.Agent] || len(m.Agents) == 0) {
-			c.add("hooks.%s.agent: %q is not an agent of the app", name, h.Agent)
-		}
-	}
+	m.checkHooks(c, agents)
 	for _, name := range slices.Sorted(maps.Keys(m.Dependencies)) {
 		if _, err := app.Satisfies("0.0.0", m.Dependencies[name]); err != nil || !app.IsName(name) || name == m.Name {
 			c.add("dependencies.%s: another app, and a range of versions: 1.2.3, >=1.2.3, ^1.2.3 or *", name)
@@ -339,7 +300,7 @@ func (m Manifest) check(files Files) Problems {
 			c.add("capabilities.filesystem[%d]: an absolute path", n)
 		}
 	}
-	slices.Sort(c.Problems) // the hooks come from a map
+	slices.Sort(c.Problems)
 	return c.Problems
 }
 

@@ -18,12 +18,16 @@ import (
 
 // A Source is a version of an app that is to be installed.
 type Source struct {
+	Company  ledger.CompanyID
 	Archive  Archive
 	Manifest Manifest
-	Settings map[string]string // those that were given, with the defaults
-	Modules  map[string]string // IDs of assets by the path of a module
+	Settings map[string]string          // those that were given, with the defaults
+	Modules  map[string]string          // IDs of assets by the path of a module
+	Stored   map[string]company.NewFile // the bytes of modules by path
 	// Kept are secret settings that keep their value; they have none here.
 	Kept map[string]bool
+	// Signed returns the version of a tool that a module, or a method of a service, with a hash is, and what signs it.
+	Signed func(name, hash string, module bool) (version uint32, signature []byte, signer string)
 }
 
 // A Planner plans the steps of a change.
@@ -82,7 +86,7 @@ func (s Source) Release(parts []app.Part) (app.Release, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Manifest.Dependencies)) {
 		r.Needs = append(r.Needs, app.Need{App: name, Range: s.Manifest.Dependencies[name]})
 	}
-	return r, nil
+	return r, s.offers(&r)
 }
 
 // Check returns what is wrong with the settings.
@@ -100,6 +104,11 @@ func (s Source) Check() (p Problems) {
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
 		if !known[name] {
 			p = append(p, fmt.Sprintf("settings.%s: the app has no such setting", name))
+		}
+	}
+	for _, v := range s.Manifest.Services {
+		if _, err := s.service(v); err != nil {
+			p = append(p, fmt.Sprintf("services.%s: %v", v.Name, err))
 		}
 	}
 	for _, r := range s.Manifest.Routines {
@@ -306,7 +315,7 @@ func (p *Planner) routine(parts []app.Part, r Routine, to Source, works bool) ([
 
 // Hook plans the issue of a hook. An agent of the app gets it, or nobody.
 func (p *Planner) Hook(h *Hook, parts []app.Part, m Manifest, to Source) {
-	if h == nil {
+	if h == nil || h.Title == "" {
 		return
 	}
 	i := company.CreateIssue{ID: p.NewID(), Title: to.fill(h.Title), Description: to.fill(h.Task),

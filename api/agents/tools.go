@@ -212,10 +212,7 @@ func executeTool(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	s := rc.Server
-	switch {
-	case s.Cfg.Tools == nil || s.Cfg.Blobs == nil:
-		return api.Response{}, api.Unavailable("This node has no sandbox")
-	case len(in.Input) > maxToolInput:
+	if len(in.Input) > maxToolInput {
 		return api.Response{}, ledger.Refuse(ledger.TooLarge, nil, "input has more than %d bytes", maxToolInput)
 	}
 	select {
@@ -236,6 +233,12 @@ func executeTool(rc *api.Request) (api.Response, error) {
 	var v skill.ToolVersion
 	if err := ledger.Unmarshal(receipt.Value, &v); err != nil {
 		return api.Response{}, fmt.Errorf("value of tool.execute: %w", err)
+	}
+	if v.Service != "" {
+		return executeByService(rc, v, in, receipt.Height)
+	}
+	if s.Cfg.Tools == nil || s.Cfg.Blobs == nil {
+		return api.Response{}, api.Unavailable("This node has no sandbox")
 	}
 	out := toolResult{Tool: rc.Path("name"), Version: v.Version, Hash: v.Hash}
 	var ref blob.Reference
@@ -278,4 +281,21 @@ func executeTool(rc *api.Request) (api.Response, error) {
 		out.Error = &toolFault{string(res.Error.Code), res.Error.Message}
 	}
 	return api.Reply(http.StatusOK, out), nil
+}
+
+// executeByService executes a tool that is a method of a service of an app. What it answers is the standard output.
+func executeByService(rc *api.Request, v skill.ToolVersion, in executeToolBody, height uint64) (api.Response, error) {
+	out := toolResult{Tool: rc.Path("name"), Version: v.Version, Hash: v.Hash}
+	a, _, err := api.CallOffered(rc, v.Service, v.Method, in.Input, time.Duration(in.Timeout)*time.Millisecond)
+	if err != nil {
+		return api.Response{}, err
+	}
+	out.Exit, out.Stdout, out.Took = new(0), string(a.Result), a.Took.Milliseconds()
+	err = rc.View(func(tx *ledger.Tx) error {
+		if e, ok := ledger.EntryAt(tx, height); ok {
+			out.ChainHash = new(hex.EncodeToString(e.Hash[:]))
+		}
+		return nil
+	})
+	return api.Reply(http.StatusOK, out), err
 }

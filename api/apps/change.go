@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
+	calls "github.com/selvage-mesh/selvage/adapter/service"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/app"
@@ -27,7 +29,7 @@ func list(rc *api.Request) (r api.Response, err error) {
 	rows := []AppRow{}
 	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		for a := range app.All(tx, of.ID) {
-			rows = append(rows, show(a))
+			rows = append(rows, show(tx, a))
 		}
 		return nil
 	})
@@ -49,7 +51,10 @@ func named(rc *api.Request) (a app.App, err error) {
 
 func read(rc *api.Request) (api.Response, error) {
 	a, err := named(rc)
-	return api.OK(show(a)), err
+	if err != nil {
+		return api.Response{}, err
+	}
+	return api.Viewed(rc, func(tx *ledger.Tx) (AppRow, error) { return show(tx, a), nil })
 }
 
 // open reads the archive of a body, and its manifest. Problems of the manifest are no error of their own.
@@ -90,7 +95,7 @@ func look(rc *api.Request) (api.Response, error) {
 	p := appPreview{Name: m.Name, Version: m.Version, Description: m.Description, Author: m.Author, Signer: archive.Signer,
 		Digest: archive.Digest, SameSigner: true,
 		Capabilities: append([]string{}, m.Capabilities.Words()...), Settings: []appSetting{}, Agents: []string{},
-		Skills: []string{}, Routines: []string{},
+		Skills: []string{}, Routines: []string{}, Services: []string{}, Tools: []string{}, Programs: []string{},
 		Dependencies: m.Dependencies, Problems: append([]string{}, problems...)}
 	if p.Dependencies == nil {
 		p.Dependencies = map[string]string{}
@@ -111,6 +116,19 @@ func look(rc *api.Request) (api.Response, error) {
 	for _, r := range m.Routines {
 		p.Routines = append(p.Routines, m.Name+"/"+r.ID+" ("+r.Cron+")")
 	}
+	for _, s := range m.Services {
+		p.Services = append(p.Services, m.Name+"/"+s.Name+" ("+backend(s.Program, s.Image)+")")
+	}
+	for _, t := range m.Tools {
+		how := "module"
+		if t.Service != "" {
+			how = t.Service + "." + t.Method
+		}
+		p.Tools = append(p.Tools, m.Name+"/"+t.Name+" ("+how+")")
+	}
+	for _, e := range m.Hooks.Programs() {
+		p.Programs = append(p.Programs, string(e))
+	}
 	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		if a, ok := app.Named(tx, of.ID, m.Name); ok {
 			p.Installed, p.SameSigner = &a.Now.Version, a.Now.Signer == archive.Signer
@@ -118,6 +136,17 @@ func look(rc *api.Request) (api.Response, error) {
 		return nil
 	})
 	return api.OK(p), err
+}
+
+// backend says what runs a program.
+func backend(p plugin.Program, image string) string {
+	switch {
+	case image != "":
+		return "container"
+	case p.Module != "":
+		return "wasm"
+	}
+	return "native"
 }
 
 // settingsOf reads the settings of a body.
@@ -146,7 +175,7 @@ func source(rc *api.Request, encoded string, given json.RawMessage, grant []stri
 	if err != nil {
 		return s, nil, "", err
 	}
-	s = plugin.Source{Archive: archive, Manifest: m, Settings: settings, Modules: map[string]string{},
+	s = plugin.Source{Company: api.CompanyID(rc), Stored: map[string]company.NewFile{}, Archive: archive, Manifest: m, Settings: settings, Modules: map[string]string{},
 		Kept: map[string]bool{}}
 	if was != nil {
 		old, stored, err := plugin.ReadStored(was.Now)
@@ -182,27 +211,88 @@ func source(rc *api.Request, encoded string, given json.RawMessage, grant []stri
 		return s, nil, "", api.Unprocessable("grant: the app asks for "+strings.Join(missing,
 			", ")+"; grant it, or do not install the app", map[string]any{"missing": missing})
 	}
-	keep := func(b []byte, name, kind string) (string, error) {
+	if err := checkModules(rc, m, archive.Files); err != nil {
+		return s, nil, "", err
+	}
+	keep := func(b []byte, name, kind string) (company.NewFile, error) {
 		up, err := rc.Keep(b, name, kind)
 		if err != nil {
-			return "", err
+			return up.File, err
 		}
 		up.File.ID, up.File.Object = api.NewID(), api.NewID()
 		assets = append(assets, app.Step{Kind: file.KindAssetCreate,
 			Payload: ledger.Marshal(file.CreateAsset{File: up.File, Namespace: "apps"})})
-		return up.File.ID, nil
+		return up.File, nil
 	}
 	b, err := base64.StdEncoding.DecodeString(encoded)
 	if err == nil {
-		archiveID, err = keep(b, m.Name+"-"+m.Version+".selvage-app", "application/octet-stream")
+		var f company.NewFile
+		f, err = keep(b, m.Name+"-"+m.Version+".selvage-app", "application/octet-stream")
+		archiveID = f.ID
 	}
-	for _, a := range m.Agents {
-		if a.Module == "" || s.Modules[a.Module] != "" || err != nil {
-			continue
+	for _, path := range m.AllModules() {
+		if err != nil {
+			break
 		}
-		s.Modules[a.Module], err = keep(archive.Files[a.Module], "module.wasm", "application/wasm")
+		s.Stored[path], err = keep(archive.Files[path], "module.wasm", "application/wasm")
+		s.Modules[path] = s.Stored[path].ID
 	}
+	s.Signed = signer(rc, was)
 	return s, assets, archiveID, err
+}
+
+// checkModules refuses modules of tools that the sandbox could not run, and schemas that are none.
+func checkModules(rc *api.Request, m plugin.Manifest, files plugin.Files) error {
+	var problems plugin.Problems
+	for _, at := range slices.Sorted(maps.Keys(m.Schemas())) {
+		if err := calls.CheckSchema(m.Schemas()[at]); err != nil {
+			problems = append(problems, at+": not a JSON schema: "+api.Cut(err.Error(), 300))
+		}
+	}
+	for _, t := range m.Tools {
+		bench := rc.Server.Cfg.Tools
+		switch {
+		case t.Module == "":
+		case bench == nil:
+			return api.Unavailable("This node has no sandbox, so it can not check the module of tool " + t.Name)
+		default:
+			if err := bench.Check(rc.Context(), files[t.Module]); err != nil {
+				problems = append(problems, "tools."+t.Name+".module: it can not be run: "+api.Cut(err.Error(), 300))
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return refuse(problems)
+	}
+	return nil
+}
+
+// signer returns what gives the tools of an app their versions, and signs modules as this node. A tool whose module is
+// that of the version in use keeps its version, so that what was revoked stays revoked.
+func signer(rc *api.Request, was *app.App) func(name, hash string, module bool) (uint32, []byte, string) {
+	return func(name, hash string, module bool) (uint32, []byte, string) {
+		of, next := api.CompanyID(rc), uint32(1)
+		if was != nil {
+			for _, t := range was.Now.Tools {
+				if t.Name == name && t.Hash == hash {
+					return t.Version, t.Signature, t.Signer
+				}
+			}
+		}
+		_ = rc.View(func(tx *ledger.Tx) error { // the rules check the version again
+			t, _ := skill.ToolOf(tx, of, name)
+			for _, v := range t.Versions {
+				next = max(next, v.Version+1)
+			}
+			return nil
+		})
+		if !module {
+			return next, nil, ""
+		}
+		bench := rc.Server.Cfg.Tools
+		by, signature := bench.Sign(skill.ToolStatement{Mesh: bench.Mesh, Company: of, Name: name, Version: next, Hash: hash})
+		return next, signature, by
+	}
 }
 
 // planner returns a planner for an app of the path's company.
@@ -273,7 +363,7 @@ func changed(rc *api.Request, kind string, payload any, id string, status int) (
 		if !ok {
 			return api.NotFound("App not found")
 		}
-		row = show(a)
+		row = show(tx, a)
 		return nil
 	})
 	return api.Reply(status, row), err
@@ -388,8 +478,10 @@ func simple(rc *api.Request, kind string, plan func(p *plugin.Planner, a app.App
 	if kind != app.KindRemove {
 		return changed(rc, kind, change, a.ID, http.StatusOK)
 	}
-	_, err = rc.Submit(kind, a.Company, change)
-	return api.OK(show(a)), err
+	if _, err = rc.Submit(kind, a.Company, change); err != nil {
+		return api.Response{}, err
+	}
+	return api.Viewed(rc, func(tx *ledger.Tx) (AppRow, error) { return show(tx, a), nil })
 }
 
 func start(rc *api.Request) (api.Response, error) {

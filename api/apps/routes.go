@@ -3,8 +3,10 @@ package apps
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/app"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -21,7 +23,7 @@ func Routes() []api.Route {
 		return api.Route{Method: method, Path: at + path, Tag: tag, Summary: summary, Who: api.Board, Out: AppRow{},
 			Handle: handle}
 	}
-	return []api.Route{
+	return append(serviceRoutes(), []api.Route{
 		{Method: "GET", Path: at, Tag: tag, Summary: "List the installed apps of a company", Out: []AppRow{}, Handle: list},
 		{Method: "POST", Path: at, Tag: tag, Summary: "Install a signed app, and grant what it asks for", Who: api.Board,
 			In: appInstallBody{}, Out: AppRow{}, Status: 201,
@@ -37,7 +39,7 @@ func Routes() []api.Route {
 		change("POST", "/{app}/stop", "Stop an app: its agents are paused, its routines rest", stop),
 		change("POST", "/{app}/rollback", "Take an app back to the version before its upgrade", rollback),
 		change("DELETE", "/{app}", "Remove an app: its agents end, its routines and skills are deleted", remove),
-	}
+	}...)
 }
 
 type (
@@ -72,6 +74,9 @@ type (
 		Agents       []string          `json:"agents"`
 		Skills       []string          `json:"skills"`
 		Routines     []string          `json:"routines"`
+		Services     []string          `json:"services" doc:"with what runs each: native, wasm or container"`
+		Tools        []string          `json:"tools"`
+		Programs     []string          `json:"programs" doc:"events whose hooks run a program on a node"`
 		Dependencies map[string]string `json:"dependencies"`
 		Problems     []string          `json:"problems" doc:"all that is wrong with the manifest; empty for one that can be installed"`
 	}
@@ -99,11 +104,22 @@ type (
 		Agents       []appPart         `json:"agents"`
 		Skills       []appPart         `json:"skills"`
 		Routines     []appPart         `json:"routines"`
+		Services     []appService      `json:"services"`
+		Tools        []string          `json:"tools" doc:"names, as they are executed"`
+		Hooks        []app.Ran         `json:"hooks" doc:"programs of hooks: those that wait or run, and how the last ones ended, the newest first"`
 		Dependencies map[string]string `json:"dependencies"`
 		Previous     *string           `json:"previousVersion" doc:"that rollback goes back to"`
 		WatchedUntil core.Time         `json:"upgradeWatchedUntil" doc:"until then a failed run takes the upgrade back; null when nothing is decided any more"`
 		CreatedAt    core.Time         `json:"createdAt"`
 		UpdatedAt    core.Time         `json:"updatedAt"`
+	}
+	// appService is a service of an app.
+	appService struct {
+		Name    string  `json:"name" doc:"APP/SERVICE"`
+		Version string  `json:"version" doc:"of its contract"`
+		Process string  `json:"process" doc:"the declared process that provides it"`
+		Running bool    `json:"running"`
+		Error   *string `json:"error" doc:"why it does not run"`
 	}
 	appPart struct {
 		ID   string `json:"id"`
@@ -113,7 +129,7 @@ type (
 )
 
 // show returns an app as it is shown.
-func show(a app.App) AppRow {
+func show(tx *ledger.Tx, a app.App) AppRow {
 	m, settings, _ := plugin.ReadStored(a.Now) // it was checked when it was stored
 	r := AppRow{ID: a.ID, CompanyID: a.Company, Name: a.Name, Version: a.Now.Version, State: a.State,
 		Description: m.Description, Author: m.Author,
@@ -122,6 +138,24 @@ func show(a app.App) AppRow {
 		Agents:   []appPart{}, Skills: []appPart{}, Routines: []appPart{}, Dependencies: m.Dependencies,
 		CreatedAt: a.CreatedAt,
 		UpdatedAt: a.UpdatedAt}
+	r.Services, r.Tools, r.Hooks = []appService{}, []string{}, []app.Ran{}
+	for _, s := range a.Now.Services {
+		row := appService{Name: a.Name + "/" + s.Name, Version: s.Contract.Version, Process: a.ServiceProcess(s)}
+		p, _ := company.Ask.Processes.ProcessOf(tx, row.Process)
+		if row.Running = p.Running; p.Error != "" {
+			row.Error = &p.Error
+		}
+		r.Services = append(r.Services, row)
+	}
+	for _, t := range a.Now.Tools {
+		r.Tools = append(r.Tools, t.Name)
+	}
+	for _, h := range app.Hooks(tx, a.Company, a.ID) {
+		r.Hooks = append(r.Hooks, h.Shown(tx))
+	}
+	for _, h := range slices.Backward(a.Ran) {
+		r.Hooks = append(r.Hooks, h)
+	}
 	if r.Settings == nil {
 		r.Settings = map[string]string{}
 	}

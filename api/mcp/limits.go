@@ -29,4 +29,7 @@ const (
 	defaultFound = 5
 	maxFound     = 20
 	maxNames     = 30
+	// maxOffers bounds the tools of a company that are listed, maxOfferBytes what they say.
+	maxOffers     = 64
+	maxOfferBytes = 64 << 10
 )

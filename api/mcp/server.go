@@ -17,8 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// callerOf returns the caller of a tool.
-type callerOf func(*mcp.CallToolRequest) *Caller
+// callerOf returns who makes a request.
+type callerOf func(mcp.Request) *Caller
 
 // pickOf returns the tools that a client wants to have listed.
 type pickOf func(mcp.Request) (Pick, error)
@@ -28,39 +28,51 @@ type pickOf func(mcp.Request) (Pick, error)
 func newServer(tools []*Tool, version string, log *slog.Logger, of callerOf, picked pickOf) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "selvage", Version: version},
 		&mcp.ServerOptions{Logger: log, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}})
-	s.AddReceivingMiddleware(listing(picked))
 	slots := make(chan struct{}, maxCalls)
+	s.AddReceivingMiddleware(listing(picked, of, slots))
 	for _, t := range tools {
 		s.AddTool(&mcp.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Schema,
 			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.ReadOnly}},
 			func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				wait := time.NewTimer(callWait)
-				defer wait.Stop()
-				select {
-				case slots <- struct{}{}:
-					defer func() { <-slots }()
-				case <-wait.C:
-					return result(nil, badArgument{"Too many tools are at work; try again"}), nil
-				case <-ctx.Done():
-					return nil, ctx.Err()
-				}
-				args := Arguments{}
-				if raw := bytes.TrimSpace(req.Params.Arguments); len(raw) > 0 && string(raw) != "null" {
-					if err := json.Unmarshal(raw, &args); err != nil {
-						return result(nil, badArgument{"The arguments are not a JSON object"}), nil
+				return inTurn(ctx, slots, func() *mcp.CallToolResult {
+					args := Arguments{}
+					if raw := bytes.TrimSpace(req.Params.Arguments); len(raw) > 0 && string(raw) != "null" {
+						if err := json.Unmarshal(raw, &args); err != nil {
+							return result(nil, badArgument{"The arguments are not a JSON object"})
+						}
 					}
-				}
-				return result(t.call(ctx, of(req), args)), nil
+					return result(t.call(ctx, of(req), args))
+				})
 			})
 	}
 	return s
 }
 
+// inTurn makes a call when there is a slot for it.
+func inTurn(ctx context.Context, slots chan struct{}, call func() *mcp.CallToolResult) (*mcp.CallToolResult, error) {
+	wait := time.NewTimer(callWait)
+	defer wait.Stop()
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+	case <-wait.C:
+		return result(nil, badArgument{"Too many tools are at work; try again"}), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return call(), nil
+}
+
 // listing removes the tools outside the client's pick from a list, and adds
-// instructions.
-func listing(picked pickOf) mcp.Middleware {
+// instructions and the tools of the caller's company. It also calls these.
+func listing(picked pickOf, of callerOf, slots chan struct{}) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if call, ok := req.(*mcp.CallToolRequest); ok && strings.HasPrefix(call.Params.Name, ofOffer) {
+				return inTurn(ctx, slots, func() *mcp.CallToolResult {
+					return callOffer(ctx, of(req), call.Params.Name, bytes.TrimSpace(call.Params.Arguments))
+				})
+			}
 			res, err := next(ctx, method, req)
 			if err != nil {
 				return res, err
@@ -69,6 +81,9 @@ func listing(picked pickOf) mcp.Middleware {
 			switch res := res.(type) {
 			case *mcp.ListToolsResult:
 				res.Tools = slices.DeleteFunc(res.Tools, func(t *mcp.Tool) bool { return !pick.has(t.Name) })
+				if list, ok := req.(*mcp.ListToolsRequest); ok && pick.finds && (list.Params == nil || list.Params.Cursor == "") {
+					addOffers(ctx, of(req), res)
+				}
 			case *mcp.InitializeResult:
 				res.Instructions = pick.instructions()
 			case *mcp.DiscoverResult:
@@ -120,7 +135,7 @@ const (
 // client's bearer token. The caller has checked Host and Origin. The query's "tools"
 // selects the listed tools, as in [NewPick].
 func Handler(tools []*Tool, version string, log *slog.Logger, api http.Handler) http.Handler {
-	of := func(req *mcp.CallToolRequest) *Caller {
+	of := func(req mcp.Request) *Caller {
 		h := headerOf(req)
 		key, _ := strings.CutPrefix(h.Get("Authorization"), "Bearer ")
 		return &Caller{Transport: within{api}, Base: "http://localhost", Key: strings.TrimSpace(key),
@@ -163,7 +178,7 @@ func Stdio(ctx context.Context, tools []*Tool, pick Pick, version string, c Call
 		c.Transport = http.DefaultTransport
 	}
 	c.Base = strings.TrimSuffix(strings.TrimSuffix(c.Base, "/"), "/api")
-	s := newServer(tools, version, log, func(*mcp.CallToolRequest) *Caller { one := c; return &one },
+	s := newServer(tools, version, log, func(mcp.Request) *Caller { one := c; return &one },
 		func(mcp.Request) (Pick, error) { return pick, nil })
 	err := s.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: MaxMessage})
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {

@@ -2,7 +2,6 @@ package process
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -10,7 +9,6 @@ import (
 	calls "github.com/selvage-mesh/selvage/adapter/service"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/service"
-	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -53,16 +51,11 @@ type (
 	}
 	serviceRow struct {
 		service.Service
-		Health    calls.Health  `json:"health" enum:"healthy,degraded,unhealthy,unknown"`
-		Providers []providerRow `json:"providers"`
+		Health    calls.Health      `json:"health" enum:"healthy,degraded,unhealthy,unknown"`
+		Providers []api.ProviderRow `json:"providers"`
 	}
 	serviceRows struct {
 		Services []serviceRow `json:"services"`
-	}
-	providerRow struct {
-		calls.Standing
-		Name    string `json:"node"`
-		Address string `json:"address"`
 	}
 	callBody struct {
 		Method  string          `json:"method" minLength:"1" maxLength:"64"`
@@ -78,40 +71,14 @@ type (
 		Took     int64           `json:"took_ms"`
 	}
 	healthAnswer struct {
-		Service   string        `json:"service"`
-		Health    calls.Health  `json:"health" enum:"healthy,degraded,unhealthy,unknown"`
-		Providers []providerRow `json:"providers"`
+		Service   string            `json:"service"`
+		Health    calls.Health      `json:"health" enum:"healthy,degraded,unhealthy,unknown"`
+		Providers []api.ProviderRow `json:"providers"`
 	}
 )
 
-// providersOf returns the processes that provide a service now, with the names of their nodes.
-func providersOf(tx *ledger.Tx, s service.Service) (out []calls.Provider, nodes map[string]string) {
-	nodes = map[string]string{}
-	out = calls.ProvidersOf(tx, s)
-	for _, p := range out {
-		n, _ := ledger.FindNode(tx, identity.NodeID(p.Node))
-		nodes[p.Node] = n.Name
-	}
-	return out, nodes
-}
-
-func standings(rc *api.Request, providers []calls.Provider, nodes map[string]string) (rows []providerRow,
-	health calls.Health) {
-	rows = []providerRow{}
-	r := rc.Server.Cfg.Services
-	if r == nil {
-		return rows, calls.Unknown
-	}
-	all := r.Standings(providers)
-	for _, st := range all {
-		rows = append(rows, providerRow{st, nodes[st.Node], kernel.Address{Node: nodes[st.Node],
-			PID: kernel.PID(st.PID)}.String()})
-	}
-	return rows, calls.Overall(all)
-}
-
 func serviceRowOf(rc *api.Request, tx *ledger.Tx, s service.Service) serviceRow {
-	providers, nodes := providersOf(tx, s)
+	providers, nodes := api.ProvidersOf(tx, s)
 	s.Methods = slices.Clone(s.Methods)
 	for i := range s.Methods {
 		m := &s.Methods[i]
@@ -122,7 +89,7 @@ func serviceRowOf(rc *api.Request, tx *ledger.Tx, s service.Service) serviceRow 
 		}
 	}
 	row := serviceRow{Service: s}
-	row.Providers, row.Health = standings(rc, providers, nodes)
+	row.Providers, row.Health = api.Standings(rc, providers, nodes)
 	return row
 }
 
@@ -180,7 +147,7 @@ func removeService(rc *api.Request) (api.Response, error) {
 func theService(rc *api.Request) (s service.Service, all []calls.Provider, nodes map[string]string, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		if s, err = findService(tx, rc); err == nil {
-			all, nodes = providersOf(tx, s)
+			all, nodes = api.ProvidersOf(tx, s)
 		}
 		return err
 	})
@@ -202,25 +169,11 @@ func callService(rc *api.Request) (api.Response, error) {
 	a, err := rc.Server.Cfg.Services.Call(rc.Context(), s, all, in.Method, in.Params,
 		time.Duration(in.Timeout)*time.Millisecond)
 	if err != nil {
-		return api.Response{}, refusedCall(err)
+		return api.Response{}, api.RefusedCall(err)
 	}
 	return api.OK(callAnswer{Service: s.Name, Method: in.Method, Result: a.Result, Attempts: a.Attempts,
 		Took: a.Took.Milliseconds(),
 		By:   kernel.Address{Node: nodes[a.By.Node], PID: kernel.PID(a.By.PID)}.String()}), nil
-}
-
-// refusedCall says to the caller why a call has no result.
-func refusedCall(err error) error {
-	text := api.Cut(err.Error(), errorMost)
-	switch {
-	case errors.Is(err, calls.ErrNoMethod):
-		return api.NotFound(text)
-	case errors.Is(err, calls.ErrParams), errors.Is(err, calls.ErrRefused), errors.Is(err, calls.ErrTimeout),
-		errors.Is(err, calls.ErrContract), errors.Is(err, calls.ErrLost):
-		// Not 503: clients send that again by themselves, and a provider may have done it.
-		return ledger.Refuse(ledger.Unprocessable, nil, "%s", text)
-	}
-	return api.Unavailable(text)
 }
 
 // probeService probes all providers at once.
@@ -235,6 +188,6 @@ func probeService(rc *api.Request) (api.Response, error) {
 	}
 	wg.Wait()
 	out := healthAnswer{Service: s.Name}
-	out.Providers, out.Health = standings(rc, all, nodes)
+	out.Providers, out.Health = api.Standings(rc, all, nodes)
 	return api.OK(out), nil
 }

@@ -71,6 +71,10 @@ type Release struct {
 	Within       core.Time       `cbor:"9,keyasint,omitempty" json:"-"` // ms that an upgrade to it is watched
 	Archive      string          `cbor:"10,keyasint,omitempty" json:"archiveAssetId"`
 	Modules      []Module        `cbor:"11,keyasint,omitempty" json:"-"`
+	// Services run and Tools can be executed while the app runs; Programs are those of its hooks.
+	Services []Service         `cbor:"12,keyasint,omitempty" json:"-"`
+	Tools    []company.NewTool `cbor:"13,keyasint,omitempty" json:"-"`
+	Programs []Program         `cbor:"14,keyasint,omitempty" json:"-"`
 }
 
 // A Module is a module of an app, stored as an asset.
@@ -96,6 +100,7 @@ type App struct {
 	Back      *Back            `cbor:"7,keyasint,omitempty"`
 	CreatedAt core.Time        `cbor:"8,keyasint"`
 	UpdatedAt core.Time        `cbor:"9,keyasint"`
+	Ran       []Ran            `cbor:"10,keyasint,omitempty"` // the last programs of its hooks, oldest first
 }
 
 // A Back is the way back to the version before.
@@ -109,7 +114,7 @@ type Back struct {
 
 // Clone returns a copy that shares no memory with a.
 func (a App) Clone() App {
-	a.Now = a.Now.clone()
+	a.Now, a.Ran = a.Now.clone(), slices.Clone(a.Ran)
 	if a.Back = core.CloneOf(a.Back); a.Back != nil {
 		a.Back.Release, a.Back.Steps = a.Back.Release.clone(), slices.Clone(a.Back.Steps)
 	}
@@ -119,7 +124,8 @@ func (a App) Clone() App {
 func (r Release) clone() Release {
 	r.Manifest, r.Settings = slices.Clone(r.Manifest), slices.Clone(r.Settings)
 	r.Capabilities, r.Needs, r.Parts = slices.Clone(r.Capabilities), slices.Clone(r.Needs), slices.Clone(r.Parts)
-	r.Modules = slices.Clone(r.Modules)
+	r.Modules, r.Services, r.Tools = slices.Clone(r.Modules), slices.Clone(r.Services), slices.Clone(r.Tools)
+	r.Programs = slices.Clone(r.Programs)
 	return r
 }
 
@@ -184,7 +190,7 @@ func (r Release) check() error {
 			return ledger.Refuse(ledger.Invalid, nil, "parts: %q is not a part of an app", p.Name)
 		}
 	}
-	return nil
+	return r.checkOffers()
 }
 
 // checkNeeds refuses a release whose dependencies are not there.
@@ -262,13 +268,24 @@ const (
 	Bad                   // it goes back
 )
 
-// HealthOf decides an upgrade: a run of one of its agents that failed since takes it back; a run of each agent that
-// succeeded, or the end of the time, keeps it. why names the run.
+// HealthOf decides an upgrade. A run of one of its agents that failed since, a service that is not started again, or a
+// program of a hook that failed takes it back. A run of each agent that succeeded keeps it, if it has no services; else
+// the end of the time does. why names what failed.
 func HealthOf(tx *ledger.Tx, a App, now core.Time) (h Health, why string) {
 	if a.Back == nil || a.Back.Until == 0 {
 		return Unknown, ""
 	}
-	waits := false
+	for _, r := range a.Ran {
+		if r.Since == a.Back.Since && r.Bad() && (r.Event == OnUpgrade || r.Event == OnHealth) {
+			return Bad, r.String()
+		}
+	}
+	waits := len(a.Now.Services) > 0 && a.State == Running
+	for _, s := range a.Now.Services {
+		if p, ok := company.Ask.Processes.ProcessOf(tx, s.process(a).Name); ok && (p.Failed || p.Ended) {
+			return Bad, "service " + a.Name + "/" + s.Name + " does not run: " + p.Error
+		}
+	}
 	for _, p := range a.Now.Parts {
 		if p.Kind != "agent" || p.Gone {
 			continue
@@ -286,6 +303,9 @@ func HealthOf(tx *ledger.Tx, a App, now core.Time) (h Health, why string) {
 			}
 		}
 		waits = waits || !good
+	}
+	if len(pending(tx, a.Company, a.ID)) > 0 {
+		return Unknown, "" // each has an end of its own
 	}
 	if !waits || now >= a.Back.Until {
 		return Good, ""

@@ -43,6 +43,7 @@ const (
 	KindRollback = "app.rollback"
 	KindSettle   = "app.settle"
 	KindRemove   = "app.remove"
+	KindCall     = "app.call"
 )
 
 // Rules are the rules of this room.
@@ -61,6 +62,19 @@ var Rules = company.Rules{Kinds: []company.Kind{
 		Do: ledger.Typed(settle)},
 	{Name: KindRemove, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys,
 		Weight: company.Weights.Removing, Do: ledger.Typed(remove)},
+	{Name: KindCall, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork,
+		Weight: company.Weights.Execute, Do: ledger.Typed(call)},
+}, Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
+	"app": func(tx *ledger.Tx, _ string, row []byte) {
+		a := core.DecodeRow[App](row)
+		for _, s := range a.Now.Services {
+			company.Ask.Processes.ForgetProcess(tx, s.process(a).Name)
+			company.Ask.Services.ForgetService(tx, a.Company, a.Name+"/"+s.Name)
+		}
+	},
+	"app_hook": func(tx *ledger.Tx, _ string, row []byte) {
+		company.Ask.Processes.ForgetProcess(tx, core.DecodeRow[Hook](row).process())
+	},
 }}
 
 func install(c *ledger.Context, p Install) (any, error) {
@@ -91,8 +105,16 @@ func install(c *ledger.Context, p Install) (any, error) {
 		return nil, err
 	}
 	a := App{ID: p.ID, Company: of, Name: p.Name, State: Installed, Now: p.Release, CreatedAt: now}
+	events := []Event{OnInstall}
 	if p.Start {
 		a.State = Running
+		events = append(events, OnStart)
+	}
+	if err := provide(c, nil, &a); err != nil {
+		return nil, err
+	}
+	if err := ask(c, a, a.Now, events...); err != nil {
+		return nil, err
 	}
 	return a.store(c, "app.installed")
 }
@@ -135,17 +157,28 @@ func upgrade(c *ledger.Context, p Upgrade) (any, error) {
 	if err := carryOut(c, p.Steps, c.Cmd.Actor.ID); err != nil {
 		return nil, err
 	}
-	now := core.TimeOf(c.Now)
+	was, now, events := a, core.TimeOf(c.Now), []Event{OnUpgrade}
 	before := a.Now
 	before.Parts = p.Before
 	if err := before.check(); err != nil {
 		return nil, err
 	}
 	a.Back = &Back{Release: before, Steps: p.Back, By: c.Cmd.Actor.ID, Since: now}
-	if a.State == Running && p.Release.Within > 0 {
+	if a.State == Running {
 		a.Back.Until = now + p.Release.Within
+		events = append(events, OnHealth)
+	}
+	if p.Release.Within == 0 {
+		a.Back.Until = 0
 	}
 	a.Now, a.Reason = p.Release, ""
+	if err := provide(c, &was, &a); err != nil {
+		return nil, err
+	}
+	cancel(c, was, OnUpgrade, OnHealth) // those of an earlier upgrade decide nothing any more
+	if err := ask(c, a, a.Now, events...); err != nil {
+		return nil, err
+	}
 	return a.store(c, "app.upgraded")
 }
 
@@ -169,7 +202,14 @@ func start(c *ledger.Context, p Change) (any, error) {
 	case a.State == Running:
 		return nil, ledger.Refuse(ledger.Conflict, nil, "The app %s runs already", a.Name)
 	}
+	was := a
 	a.State, a.Reason = Running, ""
+	if err := provide(c, &was, &a); err != nil {
+		return nil, err
+	}
+	if err := ask(c, a, a.Now, OnStart); err != nil {
+		return nil, err
+	}
 	return a.store(c, "app.started")
 }
 
@@ -181,7 +221,14 @@ func stop(c *ledger.Context, p Change) (any, error) {
 	case a.State != Running:
 		return nil, ledger.Refuse(ledger.Conflict, nil, "The app %s does not run", a.Name)
 	}
+	was := a
 	a.State = Stopped
+	if err := provide(c, &was, &a); err != nil {
+		return nil, err
+	}
+	if err := ask(c, a, a.Now, OnStop); err != nil {
+		return nil, err
+	}
 	return a.store(c, "app.stopped")
 }
 
@@ -190,12 +237,17 @@ func goBack(c *ledger.Context, a App, by, why string) (App, error) {
 	if err := carryOut(c, a.Back.Steps, by); err != nil {
 		return a, err
 	}
+	was := a
 	a.Reason = "went back from " + a.Now.Version
 	if why != "" {
 		a.Reason += ": " + why
 	}
 	a.Now, a.Back = a.Back.Release, nil
-	return a, nil
+	cancel(c, a, OnUpgrade, OnHealth)
+	if err := provide(c, &was, &a); err != nil {
+		return a, err
+	}
+	return a, ask(c, a, a.Now) // whose turn it is now
 }
 
 func rollback(c *ledger.Context, p Change) (any, error) {
@@ -213,8 +265,11 @@ func rollback(c *ledger.Context, p Change) (any, error) {
 	return a.store(c, "app.rolled_back")
 }
 
-// settle decides an upgrade by the health of the app.
+// settle notes how a program of a hook ended, or decides an upgrade by the health of the app.
 func settle(c *ledger.Context, p Change) (any, error) {
+	if hookOver(c, c.Cmd.Company, p.ID) {
+		return nil, nil
+	}
 	a, err := present(c, p.ID)
 	if err != nil {
 		return nil, err
@@ -247,6 +302,13 @@ func remove(c *ledger.Context, p Change) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "The app %s needs %s; remove it first", by, a.Name)
 	}
 	if a, err = move(c, p); err != nil {
+		return nil, err
+	}
+	cancel(c, a)
+	if err := provide(c, &a, nil); err != nil {
+		return nil, err
+	}
+	if err := ask(c, a, a.Now, OnRemove); err != nil {
 		return nil, err
 	}
 	Rows.Delete(c.Tx, a.Company, a.ID)

@@ -262,6 +262,31 @@ func (starter) EndProcess(c *ledger.Context, name string) {
 	}
 }
 
+// ProcessOf returns how a process stands.
+func (starter) ProcessOf(tx *ledger.Tx, name string) (s company.ProcessState, ok bool) {
+	d, ok := Named(tx, name)
+	if !ok || len(d.Replicas) == 0 {
+		return s, ok
+	}
+	r := d.Replicas[0]
+	s = company.ProcessState{Node: r.Node, Exit: r.Exit, Error: string(r.Error), Moved: r.Moved,
+		Ended: r.State == Ended, Running: true}
+	for _, r := range d.Replicas {
+		s.Running = s.Running && r.State == Running
+		if r.State == Failed {
+			s.Failed, s.Error = true, string(r.Error)
+		}
+	}
+	return s, true
+}
+
+// ForgetProcess removes a process, if it is declared.
+func (starter) ForgetProcess(tx *ledger.Tx, name string) {
+	if d, ok := Named(tx, name); ok {
+		drop(tx, d)
+	}
+}
+
 func declare(c *ledger.Context, p Declare) (any, error) { return declareAnew(c, p, false) }
 
 // declareAnew declares a process. With anew all replicas of one that is declared begin again.
@@ -319,13 +344,17 @@ func remove(c *ledger.Context, p Remove) (any, error) {
 	if !ok {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "No process is declared by this name")
 	}
-	if d.Module != "" {
-		company.UnrefBlob(c.Tx, "", d.Module)
-	}
-	declared.Delete(c.Tx, d.ID)
+	drop(c.Tx, d)
 	c.Record(ledger.Change{Action: "process.removed", EntityType: "process", EntityID: d.ID,
 		Details: core.Object{}.Str("name", d.Name).Close()})
 	return nil, nil
+}
+
+func drop(tx *ledger.Tx, d Declared) {
+	if d.Module != "" {
+		company.UnrefBlob(tx, "", d.Module)
+	}
+	declared.Delete(tx, d.ID)
 }
 
 // find returns a replica's declaration.

@@ -259,6 +259,46 @@ func tellOfApps(s *storyteller) {
 		Steps: []app.Step{step("agent.resume", company.ChangeAgent{Agent: agent})}}, "app.started")
 	s.by(companytest.Board, "app.remove", app.Change{ID: id, From: strings.Repeat("2", 64),
 		Steps: []app.Step{step("agent.terminate", company.ChangeAgent{Agent: agent})}}, "app.removed")
+	tellOfOffers(s)
+}
+
+// tellOfOffers tells of an app with a service, a tool of it, and programs of hooks.
+func tellOfOffers(s *storyteller) {
+	id, hash := s.ID(), strings.Repeat("b", 64)
+	process := company.NewProcess{Spec: json.RawMessage(`{"command":["true"]}`), Replicas: 1}
+	service := app.Service{Name: "web", Process: process, Contract: company.NewService{Version: "1",
+		Methods: []company.NewMethod{{Name: "look"}}}}
+	release := app.Release{Version: "1.0.0", Digest: hash, Signer: hash, Manifest: json.RawMessage("{}"),
+		Services: []app.Service{service},
+		Tools:    []company.NewTool{{Name: "served/look", Version: 1, Hash: hash, Service: "served/web", Method: "look"}},
+		Programs: []app.Program{{Event: app.OnInstall, Process: process, Time: 1000}, {Event: app.OnRemove, Process: process,
+			Time: 1000}}}
+	s.by(companytest.Board, "app.install", app.Install{ID: id, Name: "served", Release: release, Start: true},
+		"app.installed")
+	s.by(companytest.Board, "app.call", app.Call{App: "served", Service: "web", Method: "look", Input: hash},
+		"app.service_called")
+	s.by(companytest.Board, "tool.execute", skill.ExecuteTool{Name: "served/look", Input: hash}, "tool.executed")
+	s.Now = s.Now.Add(11 * time.Minute)
+	s.byNode("app.settle", app.Change{ID: id}, "app.hook_timed_out")
+	s.by(companytest.Board, "app.remove", app.Change{ID: id, From: hash}, "app.removed")
+	if all := processesOfApps(s.Tx); len(all) != 1 {
+		s.t.Errorf("after the removal there are the processes %v, want the program of on_remove alone", all)
+	}
+	s.Now = s.Now.Add(11 * time.Minute)
+	s.byNode("app.settle", app.Change{ID: id}, "app.hook_timed_out")
+	if all := processesOfApps(s.Tx); len(all) != 0 {
+		s.t.Errorf("of a removed app the processes %v are left", all)
+	}
+}
+
+// processesOfApps returns the names of the processes of apps.
+func processesOfApps(tx *ledger.Tx) (out []string) {
+	for _, d := range replica.All(tx) {
+		if strings.HasPrefix(d.Name, "app.") {
+			out = append(out, d.Name)
+		}
+	}
+	return out
 }
 
 func tellOfHooks(s *storyteller) {

@@ -40,6 +40,16 @@ type Service struct {
 	By         string    `cbor:"8,keyasint" json:"registeredBy"`
 	CreatedAt  core.Time `cbor:"9,keyasint" json:"createdAt"`
 	UpdatedAt  core.Time `cbor:"10,keyasint" json:"updatedAt"`
+	// Company has the service: an app of it does, and Name is APP/SERVICE. "": it is one of the mesh.
+	Company ledger.CompanyID `cbor:"11,keyasint,omitempty" json:"companyId"`
+}
+
+// key returns the key of the row.
+func (s Service) key() string {
+	if s.Company == "" {
+		return s.Name
+	}
+	return string(s.Company) + "/" + s.Name
 }
 
 // A Method is what a service can be asked. An absent schema takes anything.
@@ -70,7 +80,15 @@ func (s Service) Method(name string) (Method, bool) {
 
 var services = ledger.NewMeshTable[string, Service]("service")
 
-// Named returns a service.
+// Of returns a service of an app of a company, by its name APP/SERVICE.
+func Of(tx *ledger.Tx, of ledger.CompanyID, name string) (Service, bool) {
+	if of == "" || !appSyntax.MatchString(name) {
+		return Service{}, false
+	}
+	return services.Get(tx, string(of)+"/"+name)
+}
+
+// Named returns a service of the mesh.
 func Named(tx *ledger.Tx, name string) (Service, bool) {
 	if !nameSyntax.MatchString(name) {
 		return Service{}, false
@@ -78,13 +96,15 @@ func Named(tx *ledger.Tx, name string) (Service, bool) {
 	return services.Get(tx, name)
 }
 
-// All returns the services by name.
+// All returns the services of the mesh and of all companies, by name.
 func All(tx *ledger.Tx) []Service {
 	out := []Service{}
 	for _, s := range services.All(tx) {
 		out = append(out, s)
 	}
-	slices.SortFunc(out, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b Service) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Company, b.Company))
+	})
 	return out
 }
 
@@ -96,6 +116,8 @@ type Register struct {
 	Provider string   `cbor:"3,keyasint"`
 	Methods  []Method `cbor:"4,keyasint"`
 	Probe    string   `cbor:"5,keyasint,omitempty"`
+
+	company ledger.CompanyID // of an app's service; not a part of the payload
 }
 
 // Remove is the payload of service.remove.
@@ -115,15 +137,22 @@ var Rules = company.Rules{Kinds: []company.Kind{
 		Weight: company.Weights.MeshSettings, Do: ledger.Typed(register)},
 	{Name: KindRemove, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
 		Weight: company.Weights.MeshSettings, Do: ledger.Typed(remove)},
-}}
+}, Services: registry{}}
 
-var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var (
+	nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	appSyntax  = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}/[a-z0-9][a-z0-9_-]{0,63}$`)
+)
 
 func (p Register) check() error {
 	bad := func(format string, args ...any) error { return ledger.Refuse(ledger.Invalid, nil, format, args...) }
 	const shape = "1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit"
+	name := nameSyntax
+	if p.company != "" {
+		name = appSyntax
+	}
 	switch {
-	case !nameSyntax.MatchString(p.Name):
+	case !name.MatchString(p.Name):
 		return bad("name: %s", shape)
 	case !nameSyntax.MatchString(p.Provider):
 		return bad("provider: the name of a declared process, %s", shape)
@@ -163,13 +192,13 @@ func register(c *ledger.Context, p Register) (any, error) {
 		return nil, err
 	}
 	now := core.TimeOf(c.Now)
-	s, known := services.Get(c.Tx, p.Name)
+	s, known := services.Get(c.Tx, Service{Name: p.Name, Company: p.company}.key())
 	if !known {
 		if len(All(c.Tx)) >= MaxServices {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "the mesh has %d services, as many as it may have: remove one",
 				MaxServices)
 		}
-		s = Service{Name: p.Name, CreatedAt: now}
+		s = Service{Name: p.Name, Company: p.company, CreatedAt: now}
 	}
 	sum := sha256.Sum256(ledger.Marshal(Register{Name: p.Name, Version: p.Version, Methods: p.Methods}))
 	hash := hex.EncodeToString(sum[:])
@@ -180,7 +209,7 @@ func register(c *ledger.Context, p Register) (any, error) {
 	s.Version, s.Provider, s.Methods, s.Probe, s.Hash, s.UpdatedAt, s.By = p.Version, p.Provider, p.Methods, p.Probe, hash,
 		now, c.Cmd.Actor.ID
 	s.Registered++
-	services.Put(c.Tx, s.Name, s)
+	services.Put(c.Tx, s.key(), s)
 	c.Record(ledger.Change{Action: "service.registered", EntityType: "service", EntityID: s.Name,
 		Details: core.Object{}.Str("version", s.Version).Str("provider", s.Provider).Str("contract", s.Hash).
 			Int("methods", int64(len(s.Methods))).Close()})
@@ -196,4 +225,29 @@ func remove(c *ledger.Context, p Remove) (any, error) {
 	c.Record(ledger.Change{Action: "service.removed", EntityType: "service", EntityID: s.Name,
 		Details: core.Object{}.Str("version", s.Version).Close()})
 	return nil, nil
+}
+
+// A registry takes the services of apps.
+type registry struct{}
+
+// OfferService registers a service of an app.
+func (registry) OfferService(c *ledger.Context, s company.NewService) error {
+	p := Register{Name: s.Name, Version: s.Version, Provider: s.Provider, Probe: s.Probe, company: c.Cmd.Company}
+	for _, m := range s.Methods {
+		p.Methods = append(p.Methods, Method(m))
+	}
+	_, err := register(c, p)
+	return err
+}
+
+// WithdrawService removes a service of an app, if it is there.
+func (r registry) WithdrawService(c *ledger.Context, name string) {
+	r.ForgetService(c.Tx, c.Cmd.Company, name)
+}
+
+// ForgetService removes a service of an app, if it is there.
+func (registry) ForgetService(tx *ledger.Tx, of ledger.CompanyID, name string) {
+	if s, ok := Of(tx, of, name); ok {
+		services.Delete(tx, s.key())
+	}
 }

@@ -417,6 +417,7 @@ func dropInstructions(tx *ledger.Tx, a entity.Agent) {
 
 // Rules are the commands and hooks that this package adds to the kernel.
 var Rules = company.Rules{
+	Tools: offer{},
 	Kinds: slices.Concat(skillReviewKinds, toolKinds, toolCallKinds, skillKinds, skillVersionKinds, memoryKinds,
 		instructionKinds),
 	AgentDeleted: func(c *ledger.Context, a entity.Agent) {

@@ -24,6 +24,9 @@ type Tool struct {
 	Versions    []ToolVersion    `cbor:"7,keyasint" json:"versions"` // oldest first
 	CreatedAt   core.Time        `cbor:"8,keyasint" json:"createdAt"`
 	UpdatedAt   core.Time        `cbor:"9,keyasint" json:"updatedAt"`
+	// App is the app that offers it; its one version in use is then the last. Rests is set while the app does not run.
+	App   string `cbor:"10,keyasint,omitempty" json:"app"`
+	Rests bool   `cbor:"11,keyasint,omitempty" json:"rests"`
 }
 
 // A ToolEffect says how much of each kind of effect a call can have, in thousandths.
@@ -48,6 +51,9 @@ type ToolVersion struct {
 	RevokedAt  core.Time     `cbor:"9,keyasint,omitempty" json:"revokedAt"`
 	RevokedWhy core.NullText `cbor:"10,keyasint,omitempty" json:"revokedReason"`
 	Seq        uint64        `cbor:"11,keyasint" json:"chainSeq"` // height of its entry
+	// A call of a service of the app, instead of a module.
+	Service string `cbor:"12,keyasint,omitempty" json:"service"`
+	Method  string `cbor:"13,keyasint,omitempty" json:"method"`
 }
 
 // Clone returns a copy that shares nothing with t.
@@ -59,8 +65,11 @@ func (t Tool) Clone() Tool {
 	return t
 }
 
-// Latest returns the newest version that is not revoked.
+// Latest returns the newest version that is not revoked. Of a tool of an app it is the one of the app's version in use.
 func (t Tool) Latest() (ToolVersion, bool) {
+	if n := len(t.Versions); t.App != "" && n > 0 {
+		return t.Versions[n-1], !t.Versions[n-1].Revoked
+	}
 	for i := len(t.Versions) - 1; i >= 0; i-- {
 		if !t.Versions[i].Revoked {
 			return t.Versions[i], true
@@ -78,6 +87,8 @@ const (
 	MaxToolParameters = 16 << 10
 	maxToolText       = 2000
 	maxToolName       = 64
+	// keptAppVersions is how many earlier versions the row of an app's tool keeps, so that what was revoked stays so.
+	keptAppVersions = 15
 )
 
 // toolDomain separates these signatures from other signatures of the same key.
@@ -278,10 +289,14 @@ func executeTool(c *ledger.Context, p ExecuteTool) (any, error) {
 	if !ok {
 		return nil, errNoTool()
 	}
+	if t.Rests {
+		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"code":"app_stopped"}`), "The app %s does not run; start it first",
+			t.App)
+	}
 	v, live := t.Latest()
-	if p.Version != 0 {
+	if p.Version != 0 && (t.App == "" || p.Version != v.Version) {
 		at := slices.IndexFunc(t.Versions, func(v ToolVersion) bool { return v.Version == p.Version })
-		if at < 0 {
+		if at < 0 || t.App != "" {
 			return nil, errNoTool()
 		}
 		v = t.Versions[at]
@@ -292,7 +307,7 @@ func executeTool(c *ledger.Context, p ExecuteTool) (any, error) {
 			"Tool %s has no version in use that is asked for: it was revoked", p.Name)
 	}
 	s := ToolStatement{string(c.Mesh), t.Company, t.Name, v.Version, v.Hash}
-	if !s.SignedBy(c.Tx, v.Signer, v.Signature) {
+	if v.Service == "" && !s.SignedBy(c.Tx, v.Signer, v.Signature) { // what a service does is its own
 		return nil, ledger.Refuse(ledger.Forbidden, []byte(`{"code":"tool_signature"}`),
 			"Version %d of %s is signed by a node that is trusted no more; deploy it again", v.Version, t.Name)
 	}

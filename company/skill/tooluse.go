@@ -24,7 +24,7 @@ func (u ToolUse) Over(tx *ledger.Tx) company.Denial {
 	}
 	t, _ := toolRows.Get(tx, u.Company, u.Name)
 	at := slices.IndexFunc(t.Versions, func(v ToolVersion) bool { return v.Version == u.Version })
-	if at < 0 || t.Versions[at].Revoked {
+	if at < 0 || t.Versions[at].Revoked || t.Rests {
 		return company.DeniedTool
 	}
 	return ""
