@@ -23,8 +23,8 @@ export function Filters({ company, onClose }: { company: Company; onClose: () =>
 
 function Form({ company, shape: s, onClose }: { company: Company; shape: Shape; onClose: () => void }) {
   const reread = () => [keys.govern('filters'), keys.govern('rules')]
-  const save = useWrite<Record<string, unknown>, unknown>({ call: (body) => put('/api/v1/govern/filters', {}, { companyId: company.id, ...body } as Schemas['ApiFilterBody']), reread, onDone: () => { onClose(); toast({ text: x.saved }) } })
-  const forget = useWrite<string, unknown>({ call: (agentId) => post('/api/v1/govern/filters/forget', {}, { companyId: company.id, agentId }), reread, onDone: () => toast({ text: x.forgotten }) })
+  const save = useWrite<Record<string, unknown>, unknown>({ call: (body) => put('/api/v1/govern/filters', { query: { companyId: company.id } }, body as Schemas['ApiFilterBody']), reread, onDone: () => { onClose(); toast({ text: x.saved }) } })
+  const forget = useWrite<string, unknown>({ call: (agentId) => post('/api/v1/govern/filters/forget', { query: { companyId: company.id } }, { agentId }), reread, onDone: () => toast({ text: x.forgotten }) })
   const level = { type: 'number', minimum: 0, maximum: 1 } as const
   const power = { type: 'integer', minimum: -32, maximum: 0 } as const
   return (
