@@ -3428,6 +3428,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/companies/{companyId}/services": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the services that the apps of a company offer, with their contracts */
+        get: operations["getApiCompaniesByCompanyIdServices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/companies/{companyId}/services/{app}/{service}/call": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Call a method of a service of an app, wherever it runs */
+        post: operations["postApiCompaniesByCompanyIdServicesByAppByServiceCall"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/companies/{companyId}/sidebar-badges": {
         parameters: {
             query?: never;
@@ -9396,6 +9430,28 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiAppCallAnswer: {
+            /** Format: int64 */
+            attempts: number;
+            /** @description address of the process that answered */
+            by: string;
+            method: string;
+            result: unknown;
+            service: string;
+            /** Format: int64 */
+            tookMs: number;
+        };
+        ApiAppCallBody: {
+            method: string;
+            params?: unknown;
+            /**
+             * Format: int64
+             * @description 10000 unless given
+             */
+            timeoutMs?: number;
+        } & {
+            [key: string]: unknown;
+        };
         ApiAppInstallBody: {
             /** @description the signed archive, in base64 */
             archive: string;
@@ -9409,6 +9465,12 @@ export interface components {
             stopped?: boolean;
         } & {
             [key: string]: unknown;
+        };
+        ApiAppMethodRow: {
+            description: string;
+            name: string;
+            params: unknown;
+            result: unknown;
         };
         ApiAppPart: {
             /** @description the version in use does not have it; it rests */
@@ -9429,12 +9491,17 @@ export interface components {
             name: string;
             /** @description all that is wrong with the manifest; empty for one that can be installed */
             problems: string[];
+            /** @description events whose hooks run a program on a node */
+            programs: string[];
             routines: string[];
             /** @description the version in use was signed with the same key; true when none is */
             sameSigner: boolean;
+            /** @description with what runs each: native, wasm or container */
+            services: string[];
             settings: components["schemas"]["ApiAppSetting"][];
             signer: string;
             skills: string[];
+            tools: string[];
             version: string;
         };
         ApiAppRow: {
@@ -9449,12 +9516,15 @@ export interface components {
             } | null;
             description: string;
             digest: string;
+            /** @description programs of hooks: those that wait or run, and how the last ones ended, the newest first */
+            hooks: components["schemas"]["Ran"][];
             id: string;
             name: string;
             /** @description that rollback goes back to */
             previousVersion: string | null;
             reason: string | null;
             routines: components["schemas"]["ApiAppPart"][];
+            services: components["schemas"]["ApiAppService"][];
             /** @description without secret ones */
             settings: {
                 [key: string]: string;
@@ -9462,6 +9532,8 @@ export interface components {
             signer: string;
             skills: components["schemas"]["ApiAppPart"][];
             state: string;
+            /** @description names, as they are executed */
+            tools: string[];
             /** Format: date-time */
             updatedAt: string | null;
             /**
@@ -9469,6 +9541,33 @@ export interface components {
              * @description until then a failed run takes the upgrade back; null when nothing is decided any more
              */
             upgradeWatchedUntil: string | null;
+            version: string;
+        };
+        ApiAppService: {
+            /** @description why it does not run */
+            error: string | null;
+            /** @description APP/SERVICE */
+            name: string;
+            /** @description the declared process that provides it */
+            process: string;
+            running: boolean;
+            /** @description of its contract */
+            version: string;
+        };
+        ApiAppServiceRow: {
+            /** @description SHA-256 of name, version and methods */
+            contract: string;
+            /**
+             * @description as far as this node knows
+             * @enum {string}
+             */
+            health: "healthy" | "degraded" | "unhealthy" | "unknown";
+            methods: components["schemas"]["ApiAppMethodRow"][];
+            /** @description APP/SERVICE */
+            name: string;
+            probe: string;
+            providers: components["schemas"]["ApiProviderRow"][];
+            /** @description of the contract */
             version: string;
         };
         ApiAppSetting: {
@@ -16306,6 +16405,7 @@ export interface components {
             store: string | null;
         };
         ApiServiceRow: {
+            companyId: string;
             contract: string;
             /** Format: date-time */
             createdAt: string | null;
@@ -19237,6 +19337,24 @@ export interface components {
             number: number;
             topic: string;
         };
+        Ran: {
+            /** Format: date-time */
+            endedAt: string | null;
+            error: string;
+            event: string;
+            /** Format: int64 */
+            exitCode: number;
+            /** Format: int64 */
+            failovers: number;
+            /** Format: int64 */
+            height: number;
+            id: string;
+            nodeId: string;
+            /** Format: date-time */
+            since: string | null;
+            state: string;
+            version: string;
+        };
         ReadState: {
             companyId: string;
             /** Format: date-time */
@@ -19863,6 +19981,7 @@ export interface components {
             to: string | null;
         };
         Tool: {
+            app: string;
             category: string;
             companyId: string;
             /** Format: date-time */
@@ -19871,6 +19990,7 @@ export interface components {
             effect: components["schemas"]["ToolEffect"];
             name: string;
             parameters: unknown;
+            rests: boolean;
             /** Format: date-time */
             updatedAt: string | null;
             versions: components["schemas"]["ToolVersion"][];
@@ -19895,11 +20015,13 @@ export interface components {
             chainSeq: number;
             /** Format: date-time */
             deployedAt: string | null;
+            method: string;
             moduleHash: string;
             revoked: boolean;
             /** Format: date-time */
             revokedAt: string | null;
             revokedReason: string | null;
+            service: string;
             signature: string;
             signerId: string;
             /** Format: int32 */
@@ -29106,6 +29228,81 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiCompaniesByCompanyIdServices: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAppServiceRow"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiCompaniesByCompanyIdServicesByAppByServiceCall: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+                /** @description Which service: its app. */
+                app: string;
+                /** @description Which service: its service. */
+                service: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiAppCallBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAppCallAnswer"];
                 };
             };
             /** @description Refused or failed */
