@@ -229,6 +229,7 @@ func TestKeyManagementIsLimited(t *testing.T) {
 		"POST /api/v1/mesh/nodes/{id}/revoke":                                    "a member goes, and no credential of a caller",
 		"POST /api/v1/govern/permits":                                            "a permit for one act opens nothing without a credential",
 		"POST /api/v1/govern/permits/{id}/revoke":                                "likewise",
+		"POST /api/v1/govern/elevations/{id}/revoke":                             "a clearance, which rules read, and no credential",
 		"POST /api/v1/govern/use":                                                "likewise; its answer has no token",
 	}
 	words := []string{"keys", "board-api-keys", "owner-keys", "tokens", "claim", "claim-api-key", "challenges", "invites",

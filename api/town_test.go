@@ -103,6 +103,7 @@ func newTown(h *apitest.Harness, name string) *town {
 	form, contentType = apitest.FormOf(t, canaryTown+".png", "image/png", apitest.Dot())
 	w.values["assets"] = h.Call("POST", in+"/assets/images", form, contentType).Want(t, 201, "").Field(t, "assetId")
 	w.values["decisions"] = w.decided()
+	w.values["elevations"] = post("/api/v1/govern/elevations", `{"agentId":"`+w.agent+`","clearances":["deploy"]}`, 201).Field(t, "id")
 	w.values["permits"] = post("/api/v1/govern/permits", `{"action":"fs.read_file","agent_id":"`+w.agent+`"}`, 201).Field(t, "id")
 	keep("memory", post("/api/v1/memory", `{"companyId":"`+w.of+`","text":`+mark+`}`, 201))
 	w.values["why"], w.values["effects"] = issue, issue

@@ -29,7 +29,7 @@ func (w Weight) With(facts func(cmd *ledger.Command, known *governance.Context))
 // weigh what follows from that, or it could stop the mesh halfway.
 var Weights = struct {
 	Marks, Talk, Task, Text, Erase, Execute, SetUp, MeshSettings, Hire, Steering, Ends, Retires,
-	Spending, Skilling, Deploying, Sealing, Admitting, AdmittingNodes, Expelling, Empowering, ByNodes, Upkeep, Reporting,
+	Spending, Skilling, Deploying, Sealing, Admitting, AdmittingNodes, Expelling, Empowering, Elevating, ByNodes, Upkeep, Reporting,
 	Halting, Answering, Amending, Asking, Entering, Bytes, Installing, Removing, Spawning Weight
 }{
 	// Marks: what concerns only how one reader sees things.
@@ -87,6 +87,10 @@ var Weights = struct {
 		governance.Security: 300}},
 	// Empowering: somebody gets more rights.
 	Empowering: Weight{Class: governance.Elevate, Effect: governance.Effect{governance.Risk: 300,
+		governance.Security: 500}},
+
+	// Elevating: an agent gets clearances for a time.
+	Elevating: Weight{Class: governance.Elevate, Effect: governance.Effect{governance.Risk: 500,
 		governance.Security: 500}},
 
 	// ByNodes: only nodes give it. It carries out what was decided, reports what happened, or is due by time.

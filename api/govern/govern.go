@@ -21,7 +21,8 @@ import (
 
 // Routes are the rows of the gate, of its decisions and of the constitution.
 func Routes() []api.Route {
-	return slices.Concat(askRoutes(), constitutionRoutes(), decisionRoutes(), amendmentRoutes(), permitRoutes(), filterRoutes())
+	return slices.Concat(askRoutes(), constitutionRoutes(), decisionRoutes(), amendmentRoutes(), permitRoutes(), elevationRoutes(),
+		filterRoutes())
 }
 
 // askRoutes ask the gate. Nothing that they answer is recorded, and asking changes nothing.

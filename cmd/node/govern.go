@@ -98,6 +98,24 @@ var permitVerbs = []cli.Verb{
 			{Name: "agent", Member: "agent_id", Kind: "agent", About: "who acts"}}, ofAct)},
 }
 
+// elevationVerbs give agents clearances for a time.
+var elevationVerbs = []cli.Verb{
+	{Use: "list", Short: "List elevations of agents", Path: "/api/v1/govern/elevations",
+		Fields:  []cli.Field{{Name: "status", Member: "status", About: "in_force, ended or revoked"}},
+		Columns: "ID=id STATUS=status AGENT=agentId CLEARANCES=clearances UNTIL=until BY=requestedBy REASON=reason"},
+	{Use: "ask AGENT", Short: "Ask for clearances of an agent for a time; usually a person decides", Method: "POST",
+		Path: "/api/v1/govern/elevations", Example: "  selvage govern elevation ask Ada --clearance deploy --seconds 600 --reason 'release 1.4'",
+		Lines: elevationLines, Fields: []cli.Field{{Place: 1, Member: "agentId", Kind: "agent"},
+			{Name: "clearance", Member: "clearances", Kind: "list", About: "that rules read, such as deploy; repeat for more"},
+			{Name: "seconds", Member: "seconds", Kind: "int", About: "how long it lasts; 900 unless given"},
+			{Name: "entries", Member: "entries", Kind: "int", About: "it also ends after so many entries of the chain"},
+			{Name: "reason", Member: "reason", About: "what a person who is asked sees"}}},
+	{Use: "revoke ID", Short: "End an elevation at once", Method: "POST", Path: "/api/v1/govern/elevations/{1}/revoke",
+		Lines: elevationLines},
+}
+
+const elevationLines = "id=id status=status agent=agentId clearances=clearances since=inForceSince until=until last_height=lastHeight by=requestedBy reason=reason"
+
 // governVerbs are about the gate, its decisions and the constitution.
 var governVerbs = []cli.Verb{
 	{Use: "rules", Short: "List the rules in force", Example: "  selvage govern rules\n  selvage govern rules -o json",

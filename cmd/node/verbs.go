@@ -66,7 +66,8 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 		subs(subs(cli.Noun(c, "govern", "Ask the gate what it decides, by which rules, and change the rules", governVerbs...),
 			amendmentCommands(c)...),
 			cli.Noun(c, "pack", "Packs of rules to start from", packVerbs...),
-			cli.Noun(c, "permit", "Permits of agents for single acts", permitVerbs...)))
+			cli.Noun(c, "permit", "Permits of agents for single acts", permitVerbs...),
+			cli.Noun(c, "elevation", "Clearances that agents have for a time", elevationVerbs...)))
 	find("memory").AddCommand(memoryConsolidate(c))
 	root.AddCommand(treeCommand(c))
 	root.AddCommand(whyCommands(c)...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/governance"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -419,9 +420,10 @@ func withdraw(c *ledger.Context, p NameAmendment) (any, error) {
 
 // Rules are the rules of this room.
 var Rules = company.Rules{
-	Kinds:          slices.Concat(placeKinds, waitingKinds, amendmentKinds, localKinds, permitKinds, filterKinds),
+	Kinds: slices.Concat(placeKinds, waitingKinds, amendmentKinds, localKinds, permitKinds, filterKinds,
+		elevationKinds),
 	ProjectDeleted: projectDeleted,
-	AgentDeleted:   agentDeleted,
+	AgentDeleted:   func(c *ledger.Context, a entity.Agent) { agentDeleted(c, a); elevationsGone(c, a) },
 	Reweigh:        reweigh,
 	Answered:       answered,
 }

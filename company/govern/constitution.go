@@ -27,6 +27,8 @@ type Constitution struct {
 	Mesh      Place        `cbor:"10,keyasint"`          // what holds where no company or project says otherwise
 	// Filters: a company has chosen the second backend. Else no act looks for it.
 	Filters bool `cbor:"20,keyasint,omitempty"`
+	// Elevations: an agent has been elevated. Else no act looks for it.
+	Elevations bool `cbor:"21,keyasint,omitempty"`
 }
 
 // beside reports whether something may be asked beside the rules.

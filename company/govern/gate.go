@@ -31,7 +31,7 @@ func Weigh(c *ledger.Context) error {
 	if of.gate.Len() == 0 && !of.high && !s.beside() {
 		return nil
 	}
-	act := actOf(c.Tx, c.Cmd, kind, s, of.rank)
+	act := actOf(c.Tx, c.Cmd, kind, s, of.rank, moment{core.TimeOf(c.Now), c.Height})
 	if of.past {
 		act.Context.Past = counted(c.Tx, act.Company, c.Cmd.Actor, act.Action).Past(core.TimeOf(c.Now))
 	}
@@ -79,7 +79,7 @@ func actOfKind(k company.Kind) governance.Act {
 }
 
 // actOf makes the act of a command from the state. Nothing in it is what the actor says in its own favour.
-func actOf(tx *ledger.Tx, cmd *ledger.Command, k company.Kind, s Constitution, rank bool) governance.Act {
+func actOf(tx *ledger.Tx, cmd *ledger.Command, k company.Kind, s Constitution, rank bool, at moment) governance.Act {
 	act := actOfKind(k)
 	act.Agent, act.Company, act.Rank = cmd.Actor.ID, cmd.Company, rankOf(tx, cmd, rank)
 	act.Context.Clearances = []string{"record"} // each command is an entry
@@ -92,6 +92,9 @@ func actOf(tx *ledger.Tx, cmd *ledger.Command, k company.Kind, s Constitution, r
 		if a := entity.AgentTable.Look(tx, act.Company, cmd.Actor.ID); a != nil {
 			act.Role = a.Role
 			act.Context.Clearances = append(act.Context.Clearances, clearancesOf(*a)...)
+			if k.Name != KindElevate { // an elevation does not help to get another one
+				act.Context.Clearances = append(act.Context.Clearances, clearedFor(tx, s, act.Company, a.ID, at)...)
+			}
 		}
 		if r := entity.RunTable.Look(tx, act.Company, cmd.Run); cmd.Run != "" && r != nil {
 			act.Context.Issue, project = r.Context.IssueID, r.Context.ProjectID
@@ -101,6 +104,12 @@ func actOf(tx *ledger.Tx, cmd *ledger.Command, k company.Kind, s Constitution, r
 	}
 	act.Scope = ScopeOf(tx, s, act.Company, project)
 	return act
+}
+
+// A moment is when an act is weighed, by the mesh's time and the chain. The zero moment is after the end of everything.
+type moment struct {
+	at     core.Time
+	height uint64
 }
 
 // clearancesOf lists what an agent's permissions clear.

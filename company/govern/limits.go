@@ -32,6 +32,12 @@ const (
 	MaxPermitFor = 24 * time.Hour
 	// MaxDetail bounds what people see of an act's arguments, in bytes.
 	MaxDetail = 500
+	// MaxElevations bounds the elevations of one agent, and MaxCleared the clearances of one: all are in one row.
+	MaxElevations, MaxCleared = 16, 8
+	// ElevateFor is how long an elevation lasts unless it says otherwise, MaxElevateFor what it can say: what is needed
+	// longer is a permission.
+	ElevateFor    = 15 * time.Minute
+	MaxElevateFor = 24 * time.Hour
 	// lapseChunk bounds the waiting commands that one governance.lapse denies.
 	lapseChunk = 50
 	// MaxOpen bounds the amendments that are not decided yet: each of them is read by people.

@@ -31,6 +31,8 @@ type Local struct {
 	Once bool
 	// Adrift: the node has lost its lease. It may not know what was revoked, so no permit and no elevation helps it.
 	Adrift bool
+	// Height is that of the newest entry that is weighed with; a node leaves it to [Judge].
+	Height uint64
 }
 
 // A Judgement is what a node knows of an act after it has weighed it.
@@ -61,6 +63,9 @@ func Judge(tx *ledger.Tx, l Local) (j Judgement) {
 		return Judgement{Refusal: errUnreadable(err)}
 	}
 	var beside *Beside
+	if s.Elevations && l.Height == 0 {
+		l.Height = tx.Position().Height
+	}
 	decide := func(act governance.Act) (said governance.Decision) {
 		said, beside = decideBeside(tx, s, g.Gate, act)
 		if said.Verdict != governance.Defer || l.Adrift {
@@ -142,6 +147,10 @@ func actOfLocal(tx *ledger.Tx, s Constitution, l Local) governance.Act {
 	if a := entity.AgentTable.Look(tx, l.Company, l.Agent); l.Company != "" && a != nil {
 		act.Role, act.Rank = a.Role, RankOf(tx, l.Company, l.Agent, true)
 		act.Context.Clearances = append(act.Context.Clearances, clearancesOf(*a)...)
+		if !l.Adrift && !l.At.IsZero() { // in force until revoked: a node without a lease may not know of that
+			act.Context.Clearances = append(act.Context.Clearances,
+				clearedFor(tx, s, l.Company, l.Agent, moment{core.TimeOf(l.At), l.Height})...)
+		}
 	}
 	if r := entity.RunTable.Look(tx, l.Company, l.Run); l.Run != "" && r != nil {
 		act.Context.Issue, project = r.Context.IssueID, r.Context.ProjectID

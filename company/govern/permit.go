@@ -298,7 +298,7 @@ func askPermit(c *ledger.Context, p AskPermit) (any, error) {
 	if core.IsAgent(c) {
 		p.Known.Workspace = "" // an agent does not say in its own favour which folder is its own
 	}
-	act := actOfLocal(c.Tx, s, Local{Action: p.Action, Agent: p.Agent, Company: of, Run: p.Run, At: c.Now,
+	act := actOfLocal(c.Tx, s, Local{Action: p.Action, Agent: p.Agent, Company: of, Run: p.Run, At: c.Now, Height: c.Height,
 		Known: p.Known})
 	act.Context.Past = p.Known.Past
 	if err := act.Check(); err != nil {

@@ -76,10 +76,10 @@ func ReviewOf(tx *ledger.Tx, d Draft, last int, companies []ledger.CompanyID) (R
 			continue
 		}
 		cmd := ledger.Command{Kind: e.Kind, Company: e.Company, Actor: e.Actor, Run: e.Run}
-		was := SaidBy(before.of(k).gate, actOf(tx, &cmd, k, s, true))
+		was := SaidBy(before.of(k).gate, actOf(tx, &cmd, k, s, true, moment{}))
 		out.count(Difference{Of: strconv.FormatUint(h, 10), Company: e.Company, Action: e.Kind, Agent: e.Actor.ID,
 			At: core.TimeOf(e.Time), Was: was.Verdict},
-			SaidBy(after.of(k).gate, actOf(tx, &cmd, k, next, true)))
+			SaidBy(after.of(k).gate, actOf(tx, &cmd, k, next, true, moment{})))
 	}
 	return out, nil
 }

@@ -211,7 +211,7 @@ func decideAgain(c *ledger.Context, w waiting, approved bool) (Decision, error) 
 	if w.Act != nil {
 		known := w.Act.Context
 		act := actOfLocal(c.Tx, s, Local{Action: w.Act.Action, Agent: w.Actor.ID, Company: c.Cmd.Company, Run: w.Run,
-			At: c.Now, Known: known})
+			At: c.Now, Height: c.Height, Known: known})
 		act.Context.Approved, act.Context.Past = approved, known.Past
 		said, beside := decideBeside(c.Tx, s, g.Gate, act)
 		d := decisionOf(c, act, said, s)
@@ -219,7 +219,7 @@ func decideAgain(c *ledger.Context, w waiting, approved bool) (Decision, error) 
 		return d, nil
 	}
 	cmd, _ := w.command(c.Tx, c.Cmd.Company)
-	act := actOf(c.Tx, &cmd, kind, s, true)
+	act := actOf(c.Tx, &cmd, kind, s, true, moment{core.TimeOf(c.Now), c.Height})
 	act.Context.Approved = approved
 	if g.of(kind).past {
 		act.Context.Past = counted(c.Tx, act.Company, w.Actor, act.Action).Past(core.TimeOf(c.Now))

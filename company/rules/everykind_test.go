@@ -1025,6 +1025,9 @@ func tellOfGovernance(s *storyteller) {
 	s.by(companytest.Board, govern.KindForgetPast, govern.ForgetPast{Agent: ada}, "governance.past_forgotten")
 	d, _, _ := govern.WeighLocal(s.Tx, govern.Local{Action: "exec", Agent: ada, Company: s.Company})
 	s.byNode(govern.KindRecord, govern.Record{Decisions: []govern.Decision{d}}, "governance.recorded")
+	up := govern.Elevate{ID: s.ID(), Agent: ada, Clearances: []string{"deploy"}, Seconds: 60, Reason: "a release"}
+	s.by(companytest.Board, govern.KindElevate, up, "capability.elevated")
+	s.by(companytest.Board, govern.KindElevationRevoke, govern.EndElevation{Agent: ada, ID: up.ID}, "capability.revoked")
 	at := companytest.As{Agent: ada, Run: s.Run(ada)}
 	for n, kind := range []string{govern.KindPermitUse, govern.KindPermitRevoke} {
 		ask := govern.AskPermit{ID: s.ID(), Agent: ada, Action: "fs.read_file",
