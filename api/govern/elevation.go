@@ -20,14 +20,14 @@ func elevationRoutes() []api.Route {
 				{Name: "status", Doc: "in_force, ended or revoked"}}, Handle: listElevations},
 		{Method: "POST", Path: at, Kernel: true, Once: true, Tag: tag, Status: 201,
 			Summary: "Ask for clearances of an agent for a time; 409 with approvalId when it waits for a person",
-			In:      elevateBody{}, Out: elevation{}, Handle: elevate},
+			In:      elevationBody{}, Out: elevation{}, Handle: elevate},
 		{Method: "POST", Path: at + "/{id}/revoke", Kernel: true, Tag: tag, Summary: "End an elevation at once",
 			Out: elevation{}, Who: api.Board, Handle: revokeElevation},
 	}
 }
 
 type (
-	elevateBody struct {
+	elevationBody struct {
 		Agent      string   `json:"agentId" minLength:"1" maxLength:"36" doc:"its ID; an agent asks for itself"`
 		Clearances []string `json:"clearances" minItems:"1" maxItems:"8" maxLength:"64" doc:"that rules read, such as deploy or risk-review"`
 		Seconds    int64    `json:"seconds,omitempty" minimum:"1" maximum:"86400" doc:"900 unless given"`
@@ -100,7 +100,7 @@ func listElevations(rc *api.Request) (api.Response, error) {
 }
 
 func elevate(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[elevateBody](rc)
+	in, err := api.Body[elevationBody](rc)
 	if err != nil {
 		return badBody(err)
 	}

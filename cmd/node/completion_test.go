@@ -22,7 +22,7 @@ var typedByHand = []string{"action", "biller", "cents", "command", "cron", "emai
 	"text", "title", "to", "trigger", "url",
 	"when", "words", "item=approve|reject|defer[:reason]", "kind", "key", "permission", "user", "method", "path",
 	"revision", "version", "label", "type", "file.wasm", "height", "target", "address", "subject",
-	"token", "pattern"}
+	"token", "pattern", "app/service"}
 
 // Every command has usage and an example that works as it stands, and each argument has
 // a completion or is a text.

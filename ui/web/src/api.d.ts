@@ -7202,6 +7202,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/govern/elevations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List elevations of agents, by agent */
+        get: operations["getApiV1GovernElevations"];
+        put?: never;
+        /** Ask for clearances of an agent for a time; 409 with approvalId when it waits for a person */
+        post: operations["postApiV1GovernElevations"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/elevations/{id}/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End an elevation at once */
+        post: operations["postApiV1GovernElevationsByIdRevoke"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/govern/explain": {
         parameters: {
             query?: never;
@@ -11533,6 +11568,46 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             reason: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiElevation: {
+            agentId: string;
+            clearances: string[];
+            companyId: string;
+            /** Format: int64 */
+            height: number;
+            id: string;
+            /** Format: date-time */
+            inForceSince: string | null;
+            /** Format: int64 */
+            lastHeight: number | null;
+            reason: string | null;
+            requestedBy: string;
+            /** Format: date-time */
+            revokedAt: string | null;
+            revokedBy: string | null;
+            status: string;
+            /** Format: date-time */
+            until: string | null;
+        };
+        ApiElevationBody: {
+            /** @description its ID; an agent asks for itself */
+            agentId: string;
+            /** @description that rules read, such as deploy or risk-review */
+            clearances: string[];
+            /**
+             * Format: int64
+             * @description it also ends after so many entries of the chain
+             */
+            entries?: number;
+            /** @description what a person who is asked sees */
+            reason?: string;
+            /**
+             * Format: int64
+             * @description 900 unless given
+             */
+            seconds?: number;
         } & {
             [key: string]: unknown;
         };
@@ -39386,6 +39461,111 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiMade"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1GovernElevations: {
+        parameters: {
+            query?: {
+                /** @description all that the caller sees unless given */
+                companyId?: string;
+                /** @description in_force, ended or revoked */
+                status?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiElevation"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernElevations: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiElevationBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiElevation"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernElevationsByIdRevoke: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description ID of the elevation. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiElevation"];
                 };
             };
             /** @description Refused or failed */
