@@ -150,6 +150,7 @@ var (
 		"vector": "numbers", "arguments": "of an act: only their hash is kept", "json": "what one process says to another",
 		"agency": "roles and counts", "params": "of a method of a service, or their schema",
 		"capabilities": "flags and counts", "settings": "of an app, texts for its own manifest", "risk": "a number",
+		"minCut": "a number", "maxShift": "a number", "floor": "a number",
 		"fairness": "a number", "privacy": "a number", "novelty": "a number", "security": "a number", "drift": "a number",
 	}
 	// texts are strings that look like IDs and are none of rows of a company, by the
