@@ -107,6 +107,7 @@ type Host struct {
 	sup      *kernel.Supervisor
 	slots    map[string]*slot
 	living   map[kernel.PID]*living
+	leased   map[kernel.PID]*living // the declared ones among them
 	reserved kernel.PID
 	gaveUp   map[string]Fate       // declared replicas that are not started again, by slot
 	runs     map[string]kernel.PID // processes of the runs that are adopted
@@ -154,6 +155,7 @@ type living struct {
 	timeout bool
 	dir     string
 	disk    int64
+	used    kernel.Use    // as the table has it, by Host.sampling
 	done    chan struct{} // closed when it has ended
 }
 
@@ -180,7 +182,7 @@ func Open(cfg Config) (*Host, error) {
 		return nil, fmt.Errorf("processes: %w", err)
 	}
 	h := &Host{cfg: cfg, sup: kernel.NewSupervisor(cfg.Budget), slots: map[string]*slot{}, runs: map[string]kernel.PID{},
-		living: map[kernel.PID]*living{},
+		living: map[kernel.PID]*living{}, leased: map[kernel.PID]*living{},
 		gaveUp: map[string]Fate{}, changed: make(chan struct{}), busy: make(chan struct{}, 1)}
 	first, err := h.firstPID()
 	if err != nil {
@@ -377,6 +379,9 @@ func (h *Host) enter(s *slot) (*living, error) {
 		l.dir = filepath.Join(h.cfg.Dir, e.PID.String())
 	}
 	h.living[e.PID], h.slots[s.name] = l, s
+	if s.declared != "" {
+		h.leased[e.PID] = l
+	}
 	select {
 	case h.busy <- struct{}{}:
 	default:
@@ -472,6 +477,7 @@ func (h *Host) over(l *living, x kernel.Exit) {
 		h.cfg.Logger.Warn("process ended twice", "pid", l.pid, "error", err)
 	}
 	delete(h.living, l.pid)
+	delete(h.leased, l.pid)
 	if l.run != "" && h.runs[l.run] == l.pid {
 		delete(h.runs, l.run)
 	}

@@ -41,8 +41,8 @@ func (h *Host) watch() {
 func (h *Host) holdToLease() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, l := range h.living {
-		if l.slot == nil || l.slot.declared == "" || l.control == nil {
+	for _, l := range h.leased {
+		if l.control == nil {
 			continue
 		}
 		until := h.cfg.Authority()
@@ -76,10 +76,11 @@ func (h *Host) measure(fresh time.Duration) {
 	var machines []int
 	h.mu.Lock()
 	for pid, l := range h.living {
-		e, _ := h.table.Find(pid)
-		m := e.Machine
+		m := 0
 		if l.control != nil {
 			m = l.control.machine()
+		} else if e, ok := h.table.Find(pid); ok {
+			m = e.Machine
 		}
 		if m > 0 {
 			machines = append(machines, m)
@@ -106,7 +107,10 @@ func (h *Host) measure(fresh time.Duration) {
 			o.l.disk = sizeOf(o.l.dir)
 		}
 		use.DiskBytes = o.l.disk
-		h.table.Used(o.l.pid, use)
+		if use != o.l.used { // what rests costs the table nothing
+			o.l.used = use
+			h.table.Used(o.l.pid, use)
+		}
 	}
 }
 
