@@ -50,8 +50,11 @@ func (d dashboard) print(w io.Writer) {
 		d.Agents.Paused, d.Agents.Error)
 	fmt.Fprintf(w, "tasks     %d open, %d in progress, %d blocked, %d done\n", d.Tasks.Open, d.Tasks.InProgress,
 		d.Tasks.Blocked, d.Tasks.Done)
-	fmt.Fprintf(w, "money     %s of %s this month, %s held\n", cli.Cents(d.Costs.Spend), cli.Cents(d.Costs.Budget),
-		cli.Cents(d.Costs.Held))
+	of := "without a limit"
+	if d.Costs.Budget > 0 {
+		of = "of " + cli.Cents(d.Costs.Budget)
+	}
+	fmt.Fprintf(w, "money     %s %s this month, %s held\n", cli.Cents(d.Costs.Spend), of, cli.Cents(d.Costs.Held))
 }
 
 func companyCommand(c *cli.CLI) *cobra.Command {

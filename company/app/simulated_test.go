@@ -21,12 +21,11 @@ import (
 // A world is one app on three nodes, whose sessions begin and end.
 type world struct {
 	*companytest.Desk
-	t      *testing.T
-	rnd    *rand.Rand
-	bug    string
-	id     string
-	serial int
-	nodes  map[string]uint64 // session by node; 0: the node is dead
+	t     *testing.T
+	rnd   *rand.Rand
+	bug   string
+	id    string
+	nodes map[string]uint64 // session by node; 0: the node is dead
 	// All nodes have one name here, and are known by their sessions.
 	// started counts the starts of programs by the ID of their hook, ended the records of their ends by command.
 	started map[string]int
