@@ -231,7 +231,7 @@ while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit
 		for on := range b.Nodes {
 			for _, r := range allRoutes(t, b) {
 				if r.Method != "GET" || strings.Contains(r.Path, "/events") && (strings.HasPrefix(r.Path, "/api/companies") ||
-					strings.HasPrefix(r.Path, "/api/v1/topics")) { // streams do not end
+					strings.HasPrefix(r.Path, "/api/v1/topics") || strings.HasPrefix(r.Path, "/api/v1/ipc")) { // streams do not end
 					continue
 				}
 				path := w.fill(r.Path, "")
