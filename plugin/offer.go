@@ -253,8 +253,8 @@ func (m Manifest) checkHooks(c *checker, agents map[string]bool) {
 		if (e == app.OnUpgrade || e == app.OnHealth) && (!h.runs() || h.Title != "") {
 			c.add("%s: a script or a module, and no task", at)
 		}
-		if (e == app.OnInstall || e == app.OnStart) && h.Title != "" &&
-			(h.Agent != "" && !agents[h.Agent] || len(m.Agents) == 0) {
+		if (e == app.OnInstall || e == app.OnStart) &&
+			(h.Agent != "" && !agents[h.Agent] || h.Title != "" && len(m.Agents) == 0) {
 			c.add("%s.agent: %q is not an agent of the app", at, h.Agent)
 		}
 		if d, err := time.ParseDuration(h.Time); h.Time != "" &&
