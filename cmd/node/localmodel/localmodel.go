@@ -159,44 +159,65 @@ func ConfigFor(model string) string {
 	return `{"env": {"AGENT_MODEL": "` + model + `", "AGENT_ANSWER_STATUS": "done"}}`
 }
 
-// start installs the model if it is missing, and starts a background process of this
-// program to serve it. It returns when the server answers.
+// start has a background process of this program serve the model, unless one begins to just
+// now. It returns when the server answers.
 func (s Server) start(ctx context.Context, talk io.Writer) error {
-	if err := s.Install(ctx, talk); err != nil {
-		return err
+	pid, there := s.Running()
+	var ended <-chan error
+	if there {
+		fmt.Fprintf(talk, "process %d starts %s\n", pid, Name)
+	} else {
+		var err error
+		if ended, err = s.launch(ctx, talk); err != nil {
+			return err
+		}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	logPath := filepath.Join(s.Dir, "server.log")
-	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd := exec.Command(self, "model", "local", "run", "--dir", s.Dir, "--port", fmt.Sprint(s.Port))
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, detached()
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	fmt.Fprintf(talk, "starting %s as process %d; it says what it does in %s\n", Name, cmd.Process.Pid, logPath)
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
 	for deadline := time.Now().Add(startWait); time.Now().Before(deadline); {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-ended:
-			return fmt.Errorf("it ended at once (%v): see %s", err, logPath)
+			return fmt.Errorf("it ended at once (%v): see %s", err, s.log())
 		case <-time.After(lookEvery):
 		}
 		if answers(ctx, s.URL()) {
 			return nil
 		}
 	}
-	_, err = s.Stop()
-	return errors.Join(fmt.Errorf("%s does not answer after %s: see %s", Name, startWait, logPath), err)
+	err := fmt.Errorf("%s does not answer after %s: see %s", Name, startWait, s.log())
+	if !there {
+		_, stopped := s.Stop()
+		err = errors.Join(err, stopped)
+	}
+	return err
+}
+
+func (s Server) log() string { return filepath.Join(s.Dir, "server.log") }
+
+// launch installs the model if it is missing, and starts the process that serves it. The
+// channel tells of its end.
+func (s Server) launch(ctx context.Context, talk io.Writer) (<-chan error, error) {
+	if err := s.Install(ctx, talk); err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(self, "model", "local", "run", "--dir", s.Dir, "--port", fmt.Sprint(s.Port))
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, detached()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(talk, "starting %s as process %d; it says what it does in %s\n", Name, cmd.Process.Pid, s.log())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	return ended, nil
 }
 
 // Stop stops the process that serves the directory's model, and waits for its end.
