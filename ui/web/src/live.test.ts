@@ -31,9 +31,11 @@ describe('the stream', () => {
   it('resumes after the last event of an entry', async () => {
     const { asked, fetcher } = streams(event(7) + event(8), event(9))
     const got: LiveEvent[] = []
-    const stop = follow({ company: 'c', onEvent: (e) => got.push(e), onGap: () => expect.unreachable(), fetcher, wait: () => Promise.resolve() })
+    const gap = vi.fn()
+    const stop = follow({ company: 'c', onEvent: (e) => got.push(e), onGap: gap, fetcher, wait: () => Promise.resolve() })
     await vi.waitFor(() => expect(asked).toHaveLength(3))
     stop()
+    expect(gap).toHaveBeenCalledTimes(1) // what was read before the stream was open is read again, and nothing later
     expect(got.map((e) => e.id)).toEqual([7, 8, 9])
     expect(asked).toEqual(['/api/companies/c/events?mesh=true', '/api/companies/c/events?mesh=true&after=8', '/api/companies/c/events?mesh=true&after=9'])
     expect(line.get().height).toBe(9)

@@ -42,7 +42,7 @@ const maxPause = 8_000
 export interface Following {
   company: string
   onEvent: (event: LiveEvent) => void
-  /** Called when events may have been missed: after a reconnect without a height to resume from. */
+  /** Called when events may have been missed: when a stream opens without a height to resume from. */
   onGap: () => void
   after?: number
   /** For tests. */
@@ -65,13 +65,11 @@ async function run(of: Following, closed: AbortSignal): Promise<void> {
   const wait = of.wait ?? ((ms) => new Promise((done) => setTimeout(done, ms)))
   let height = of.after ?? 0
   let pauseFor = firstPause
-  let connectedBefore = false
   turn('connecting', height)
   while (!closed.aborted) {
     try {
       await read(of, closed, height, () => {
-        if (connectedBefore && height === 0) of.onGap()
-        connectedBefore = true
+        if (height === 0) of.onGap() // what was read before the stream was open may have changed since
         pauseFor = firstPause
         turn('live', height)
       }, (event, id) => {
