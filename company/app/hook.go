@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,13 +93,7 @@ func pending(tx *ledger.Tx, of ledger.CompanyID, app string) (out []Hook) {
 		}
 	}
 	slices.SortFunc(out, func(a, b Hook) int {
-		if a.App != b.App {
-			return strings.Compare(a.App, b.App)
-		}
-		if a.Height != b.Height {
-			return int(min(max(int64(a.Height)-int64(b.Height), -1), 1))
-		}
-		return a.Order - b.Order
+		return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Height, b.Height), cmp.Compare(a.Order, b.Order))
 	})
 	return out
 }

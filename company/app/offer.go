@@ -3,6 +3,8 @@ package app
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
@@ -105,7 +107,7 @@ func provide(c *ledger.Context, was, a *App) error {
 		}
 	}
 	for _, t := range a.Now.Tools {
-		if name, _, _ := bytes.Cut([]byte(t.Name), []byte("/")); string(name) != a.Name {
+		if name, _, _ := strings.Cut(t.Name, "/"); name != a.Name {
 			return ledger.Refuse(ledger.Invalid, nil, "tools: %s is not of the app %s", core.Snippet(t.Name, 80), a.Name)
 		}
 		if err := company.Ask.Tools.OfferTool(c, t); err != nil {
@@ -119,21 +121,15 @@ func provide(c *ledger.Context, was, a *App) error {
 }
 
 func (a App) service(name string) *Service {
-	for i, s := range a.Now.Services {
-		if s.Name == name {
-			return &a.Now.Services[i]
-		}
+	at := slices.IndexFunc(a.Now.Services, func(s Service) bool { return s.Name == name })
+	if at < 0 {
+		return nil
 	}
-	return nil
+	return &a.Now.Services[at]
 }
 
 func (a App) hasTool(name string) bool {
-	for _, t := range a.Now.Tools {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Now.Tools, func(t company.NewTool) bool { return t.Name == name })
 }
 
 // same reports whether a service has the process that another one has.

@@ -19,13 +19,9 @@ func Weigh(c *ledger.Context) error {
 	if !ok || kind.Weight.Free != "" || !core.IsAgent(c) && !core.IsBoard(c) {
 		return nil
 	}
-	s, err := InForce(c.Tx)
+	s, g, err := inForce(c.Tx)
 	if err != nil {
-		return errUnreadable(err)
-	}
-	g, err := GateOf(c.Tx, s)
-	if err != nil {
-		return errUnreadable(err)
+		return err
 	}
 	of := g.of(kind)
 	if of.gate.Len() == 0 && !of.high && !s.beside() {
@@ -64,6 +60,19 @@ func Weigh(c *ledger.Context) error {
 	}
 	store(c.Tx, d)
 	return nil
+}
+
+// inForce returns the constitution in force with its gate, or the refusal of what can not be weighed.
+func inForce(tx *ledger.Tx) (Constitution, *Gate, error) {
+	s, err := InForce(tx)
+	if err != nil {
+		return s, nil, errUnreadable(err)
+	}
+	g, err := GateOf(tx, s)
+	if err != nil {
+		return s, nil, errUnreadable(err)
+	}
+	return s, g, nil
 }
 
 func errUnreadable(err error) error {

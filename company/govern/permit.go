@@ -60,12 +60,12 @@ func (p Permit) Status(at core.Time) string {
 	case at >= p.Until:
 		return "expired"
 	}
-	return "granted"
+	return PermitGranted
 }
 
 // covers reports whether the permit holds for what a gate says now: no rule blocks the act that nobody was told of.
 func (p Permit) covers(said governance.Decision, at core.Time) bool {
-	if p.Status(at) != "granted" || said.Verdict == governance.Deny {
+	if p.Status(at) != PermitGranted || said.Verdict == governance.Deny {
 		return false
 	}
 	for _, o := range said.Opinions {
@@ -283,13 +283,9 @@ func askPermit(c *ledger.Context, p AskPermit) (any, error) {
 	if err := p.check(c); err != nil {
 		return nil, err
 	}
-	s, err := InForce(c.Tx)
+	s, g, err := inForce(c.Tx)
 	if err != nil {
-		return nil, errUnreadable(err)
-	}
-	g, err := GateOf(c.Tx, s)
-	if err != nil {
-		return nil, errUnreadable(err)
+		return nil, err
 	}
 	of, at := c.Cmd.Company, core.TimeOf(c.Now)
 	if core.IsAgent(c) || core.IsBoard(c) {
@@ -405,7 +401,7 @@ func usePermit(c *ledger.Context, u UsePermit) (any, error) {
 	case p.Act.Agent != u.Agent || p.Act.Action != u.Action || p.Arguments != u.Arguments:
 		return nil, ledger.Refuse(ledger.Forbidden, nil,
 			"The permit is for another act: agent, action and arguments have to be those that it was granted for")
-	case p.Status(at) != "granted":
+	case p.Status(at) != PermitGranted:
 		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("code", "permit_"+p.Status(at)).
 			Str("status", p.Status(at)).Close(), "The permit is %s: ask for another one", p.Status(at))
 	}
@@ -457,7 +453,7 @@ func revokePermit(c *ledger.Context, e EndPermit) (any, error) {
 	switch {
 	case !ok:
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Permit not found")
-	case p.Status(at) != "granted":
+	case p.Status(at) != PermitGranted:
 		return nil, ledger.Refuse(ledger.Conflict, nil, "The permit is %s already", p.Status(at))
 	}
 	p.EndedAt = at

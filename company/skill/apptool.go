@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
@@ -54,7 +55,7 @@ func (offer) OfferTool(c *ledger.Context, n company.NewTool) error {
 		}
 	}
 	t.Versions = append(t.Versions[max(0, len(t.Versions)-keptAppVersions):], v)
-	t.App = n.Name[:slices.Index([]byte(n.Name), '/')]
+	t.App, _, _ = strings.Cut(n.Name, "/")
 	t.Description, t.Parameters, t.Effect, t.Rests, t.UpdatedAt = n.About, n.Parameters, effect, false, core.TimeOf(c.Now)
 	toolRows.Put(c.Tx, of, n.Name, t)
 	return nil
