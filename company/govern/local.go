@@ -54,13 +54,9 @@ func WeighLocal(tx *ledger.Tx, l Local) (d Decision, worthy bool, refusal error)
 
 // Judge weighs an act at a node with the constitution and the permits that the node has.
 func Judge(tx *ledger.Tx, l Local) (j Judgement) {
-	s, err := InForce(tx)
+	s, g, err := inForce(tx)
 	if err != nil {
-		return Judgement{Refusal: errUnreadable(err)}
-	}
-	g, err := GateOf(tx, s)
-	if err != nil {
-		return Judgement{Refusal: errUnreadable(err)}
+		return Judgement{Refusal: err}
 	}
 	var beside *Beside
 	if s.Elevations && l.Height == 0 {

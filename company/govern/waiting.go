@@ -3,6 +3,7 @@ package govern
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -200,13 +201,12 @@ func (w waiting) command(tx *ledger.Tx, of ledger.CompanyID) (cmd ledger.Command
 // decideAgain weighs what waits under the constitution in force.
 func decideAgain(c *ledger.Context, w waiting, approved bool) (Decision, error) {
 	kind, ok := company.KindOf(w.Kind)
-	s, err := InForce(c.Tx)
-	if err != nil || !ok && w.Act == nil {
-		return Decision{}, errUnreadable(err)
-	}
-	g, err := GateOf(c.Tx, s)
+	s, g, err := inForce(c.Tx)
 	if err != nil {
-		return Decision{}, errUnreadable(err)
+		return Decision{}, err
+	}
+	if !ok && w.Act == nil {
+		return Decision{}, errUnreadable(fmt.Errorf("there is no command %s", w.Kind))
 	}
 	if w.Act != nil {
 		known := w.Act.Context
