@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	calls "github.com/selvage-mesh/selvage/adapter/service"
@@ -63,6 +64,28 @@ func RefusedCall(err error) error {
 	return Unavailable(text)
 }
 
+// CallService calls a method of a service at one of its providers, and returns the address of the one that answered.
+func CallService(rc *Request, s service.Service, providers []calls.Provider, nodes map[string]string, method string,
+	params json.RawMessage, timeout time.Duration) (a calls.Answer, by string, err error) {
+	if a, err = rc.Server.Cfg.Services.Call(rc.Context(), s, providers, method, params, timeout); err != nil {
+		return a, "", RefusedCall(err)
+	}
+	return a, kernel.Address{Node: nodes[a.By.Node], PID: kernel.PID(a.By.PID)}.String(), nil
+}
+
+// MethodsOf returns the methods of a service, with null for a schema that it does not have.
+func MethodsOf(s service.Service) []service.Method {
+	out := slices.Clone(s.Methods)
+	for i := range out {
+		for _, schema := range []*json.RawMessage{&out[i].Params, &out[i].Result} {
+			if len(*schema) == 0 {
+				*schema = json.RawMessage("null")
+			}
+		}
+	}
+	return out
+}
+
 // CallOffered calls a service of an app of the path's company.
 // The caller has asked the rules.
 func CallOffered(rc *Request, name, method string, params json.RawMessage,
@@ -84,8 +107,5 @@ func CallOffered(rc *Request, name, method string, params json.RawMessage,
 	if err != nil {
 		return a, "", err
 	}
-	if a, err = rc.Server.Cfg.Services.Call(rc.Context(), s, providers, method, params, timeout); err != nil {
-		return a, "", RefusedCall(err)
-	}
-	return a, kernel.Address{Node: nodes[a.By.Node], PID: kernel.PID(a.By.PID)}.String(), nil
+	return CallService(rc, s, providers, nodes, method, params, timeout)
 }

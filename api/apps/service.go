@@ -66,15 +66,8 @@ func listServices(rc *api.Request) (api.Response, error) {
 				continue
 			}
 			row := appServiceRow{Name: s.Name, Version: s.Version, Contract: s.Hash, Probe: s.Probe, Methods: []appMethodRow{}}
-			for _, m := range s.Methods {
-				r := appMethodRow{m.Name, m.Doc, slices.Clone(m.Params), slices.Clone(m.Result)}
-				if len(r.Params) == 0 {
-					r.Params = json.RawMessage("null")
-				}
-				if len(r.Result) == 0 {
-					r.Result = json.RawMessage("null")
-				}
-				row.Methods = append(row.Methods, r)
+			for _, m := range api.MethodsOf(s) {
+				row.Methods = append(row.Methods, appMethodRow{m.Name, m.Doc, slices.Clone(m.Params), slices.Clone(m.Result)})
 			}
 			providers, nodes := api.ProvidersOf(tx, s)
 			row.Providers, row.Health = api.Standings(rc, providers, nodes)

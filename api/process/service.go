@@ -2,14 +2,12 @@ package process
 
 import (
 	"encoding/json"
-	"slices"
 	"sync"
 	"time"
 
 	calls "github.com/selvage-mesh/selvage/adapter/service"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/service"
-	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -79,15 +77,7 @@ type (
 
 func serviceRowOf(rc *api.Request, tx *ledger.Tx, s service.Service) serviceRow {
 	providers, nodes := api.ProvidersOf(tx, s)
-	s.Methods = slices.Clone(s.Methods)
-	for i := range s.Methods {
-		m := &s.Methods[i]
-		for _, schema := range []*json.RawMessage{&m.Params, &m.Result} {
-			if len(*schema) == 0 {
-				*schema = json.RawMessage("null")
-			}
-		}
-	}
+	s.Methods = api.MethodsOf(s)
 	row := serviceRow{Service: s}
 	row.Providers, row.Health = api.Standings(rc, providers, nodes)
 	return row
@@ -166,14 +156,12 @@ func callService(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	a, err := rc.Server.Cfg.Services.Call(rc.Context(), s, all, in.Method, in.Params,
-		time.Duration(in.Timeout)*time.Millisecond)
+	a, by, err := api.CallService(rc, s, all, nodes, in.Method, in.Params, time.Duration(in.Timeout)*time.Millisecond)
 	if err != nil {
-		return api.Response{}, api.RefusedCall(err)
+		return api.Response{}, err
 	}
 	return api.OK(callAnswer{Service: s.Name, Method: in.Method, Result: a.Result, Attempts: a.Attempts,
-		Took: a.Took.Milliseconds(),
-		By:   kernel.Address{Node: nodes[a.By.Node], PID: kernel.PID(a.By.PID)}.String()}), nil
+		Took: a.Took.Milliseconds(), By: by}), nil
 }
 
 // probeService probes all providers at once.
