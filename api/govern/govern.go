@@ -370,7 +370,8 @@ func decide(rc *api.Request) (api.Response, error) {
 			return err
 		}
 		if g, err = govern.GateOf(tx, s); err == nil {
-			d = govern.BesideOf(tx, s, act, g.Decide(act)).Hear(g.Decide(act))
+			d = g.Decide(act)
+			d = govern.BesideOf(tx, s, act, d).Hear(d)
 		}
 		return err
 	})

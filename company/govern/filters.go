@@ -82,7 +82,8 @@ func ProfileOf(tx *ledger.Tx, of ledger.CompanyID, agent string) filters.Profile
 type Beside struct {
 	Filters *filters.Question `cbor:"1,keyasint,omitempty"`
 
-	rules governance.Verdict // what the rules say
+	rules    governance.Verdict // what the rules say
+	findings []filters.Finding  // of Filters, nil where it was read from a store
 }
 
 // clone returns a copy that shares no memory with b.
@@ -92,7 +93,7 @@ func (b *Beside) clone() *Beside {
 	}
 	out := *b
 	if out.Filters != nil {
-		out.Filters = new(out.Filters.Clone())
+		out.Filters, out.findings = new(out.Filters.Clone()), slices.Clone(b.findings)
 	}
 	return &out
 }
@@ -102,13 +103,16 @@ func (b *Beside) Hear(d governance.Decision) governance.Decision {
 	if b == nil {
 		return d
 	}
-	return b.Filters.Hear(d)
+	return b.Filters.Hear(d, b.Findings())
 }
 
 // Findings returns what the filters measure, nil where they are not asked.
 func (b *Beside) Findings() []filters.Finding {
-	if b == nil || b.Filters == nil {
+	switch {
+	case b == nil || b.Filters == nil:
 		return nil
+	case b.findings != nil:
+		return b.findings
 	}
 	return filters.Decide(*b.Filters)
 }
@@ -119,7 +123,7 @@ func BesideOf(tx *ledger.Tx, s Constitution, act governance.Act, said governance
 	if q == nil {
 		return nil
 	}
-	return &Beside{Filters: q, rules: said.Verdict}
+	return &Beside{Filters: q, rules: said.Verdict, findings: filters.Decide(*q)}
 }
 
 // decideBeside decides an act by a gate, and by what is asked beside it.
@@ -239,7 +243,7 @@ func (b *Beside) receipt(c *ledger.Context, of ledger.CompanyID, decided governa
 	end, _ := receiptEnds.Get(c.Tx, of, ofCompany)
 	end.Sequence++
 	r := filters.Seal(filters.Witness{Sequence: end.Sequence, Before: end.Hash, Company: of, Height: c.Height,
-		At: int64(core.TimeOf(c.Now)), Question: *b.Filters, Findings: filters.Decide(*b.Filters), Rules: b.rules, Decided: decided})
+		At: int64(core.TimeOf(c.Now)), Question: *b.Filters, Findings: b.Findings(), Rules: b.rules, Decided: decided})
 	receipts.Put(c.Tx, of, ledger.Order(end.Sequence), r)
 	if end.Sequence > MaxReceipts {
 		receipts.Delete(c.Tx, of, ledger.Order(end.Sequence-MaxReceipts))

@@ -156,13 +156,13 @@ func Verdict(list []Finding) (v governance.Verdict) {
 // Titles of the filters.
 var titles = map[string]string{Structure: "line of authority", Shift: "shift of behaviour", Evidence: "evidence"}
 
-// Hear returns a decision with the opinion of the filters.
-func (q *Question) Hear(d governance.Decision) governance.Decision {
+// Hear returns a decision with the opinion of the filters, which is what [Decide] found.
+func (q *Question) Hear(d governance.Decision, found []Finding) governance.Decision {
 	if q == nil || !q.Asked() {
 		return d
 	}
 	var spoken []governance.Voice
-	for _, f := range Decide(*q) {
+	for _, f := range found {
 		if f.Verdict == governance.Permit {
 			continue
 		}
