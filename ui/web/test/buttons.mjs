@@ -1,26 +1,12 @@
 // Steps of testnet/board for what the other steps have no reason to press: every button does what it says. They run in the
 // company ACM after the steps of work and rooms; pressed.mjs says which buttons none presses.
+import { hands } from './hands.mjs'
+
 export function buttonSteps({ page, url, ask, must, wait }) {
-  const company = async () => (await ask(url, '/api/companies')).find((c) => c.issuePrefix === 'ACM')
-  const of = async () => `/api/companies/${(await company()).id}`
-  const dialog = page.getByRole('dialog')
-  const drawer = page.getByRole('complementary')
+  const { company, of, dialog, drawer, button, menu, until } = hands({ page, url, ask, must })
   const main = page.locator('main')
-  const button = (name, options = {}) => page.getByRole('button', { name, exact: true, ...options })
   const save = (name) => dialog.getByRole('button', { name, exact: true }).last().click()
   const gone = () => dialog.waitFor({ ...wait, state: 'detached' })
-  const menu = async (opener, item) => {
-    await page.getByRole('button', { name: opener }).last().click()
-    await page.getByRole('menuitem', { name: item, exact: true }).click()
-  }
-  const until = async (path, good, what) => {
-    for (let i = 0; ; i++) {
-      const answer = await ask(url, path)
-      if (good(answer)) return answer
-      must(i < 600, `${what}: the node has ${JSON.stringify(answer).slice(0, 500)}`)
-      await page.waitForTimeout(100)
-    }
-  }
   const downloaded = async (press) => (await Promise.all([page.waitForEvent('download'), press()]))[0]
   const shell = (line) => ({ adapterType: 'process', adapterConfig: { command: 'sh', args: ['-c', line] } })
   const hire = async (name, line, more = {}) => ask(url, `${await of()}/agents`, 'POST', { name, role: 'engineer', ...shell(line), ...more })

@@ -1,26 +1,11 @@
 // Steps of testnet/board for the pages of work, company and mesh. They run in the company ACM, which has the
 // agent Wes of the adapter process; each says what it saw.
 import { readFileSync } from 'node:fs'
+import { hands } from './hands.mjs'
 
 export function pageSteps({ page, url, ask, must, wait }) {
-  const company = async () => (await ask(url, '/api/companies')).find((c) => c.issuePrefix === 'ACM')
-  const of = async () => `/api/companies/${(await company()).id}`
-  const dialog = page.getByRole('dialog')
-  const button = (name, options = {}) => page.getByRole('button', { name, exact: true, ...options })
+  const { company, of, dialog, button, menu, until } = hands({ page, url, ask, must })
   const save = (name) => dialog.getByRole('button', { name, exact: true }).click()
-  const menu = async (opener, item) => {
-    await page.getByRole('button', { name: opener }).last().click()
-    await page.getByRole('menuitem', { name: item, exact: true }).click()
-  }
-  /** until asks a node again until what it answers is as wanted. */
-  const until = async (path, good, what) => {
-    for (let i = 0; ; i++) {
-      const answer = await ask(url, path)
-      if (good(answer)) return answer
-      must(i < 600, `${what}: the node has ${JSON.stringify(answer).slice(0, 500)}`)
-      await page.waitForTimeout(100)
-    }
-  }
 
   return {
     async 'a routine is made with a preview of its times, runs, rests and is changed'() {

@@ -2,13 +2,10 @@
 // Wes of the adapter process; each says what it saw.
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
+import { hands } from './hands.mjs'
 
 export function roomSteps({ page, url, ask, must, wait, bin, dir }) {
-  const company = async () => (await ask(url, '/api/companies')).find((c) => c.issuePrefix === 'ACM')
-  const dialog = page.getByRole('dialog')
-  const drawer = page.getByRole('complementary')
-  const button = (name) => page.getByRole('button', { name, exact: true })
-
+  const { company, dialog, drawer, button } = hands({ page, url, ask, must })
   const until = async (good, what) => {
     for (let i = 0; !(await good()); i++) {
       must(i < 600, what)
