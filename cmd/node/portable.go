@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -121,13 +122,9 @@ that the package asks for are named, and wait for their values.`,
 			var done struct {
 				Company                    struct{ ID, Name, Action string }
 				Agents, Projects, Routines []struct{ Slug, Action string }
-				EnvInputs                  []struct {
-					Key     string  `json:"key"`
-					Agent   *string `json:"agentSlug"`
-					Project *string `json:"projectSlug"`
-				} `json:"envInputs"`
-				ToFillIn []settingToFillIn `json:"toFillIn"`
-				Warnings []string
+				EnvInputs                  []variableToFillIn `json:"envInputs"`
+				ToFillIn                   []settingToFillIn  `json:"toFillIn"`
+				Warnings                   []string
 			}
 			far := c.Progress(cmd, "importing")
 			defer far.End()
@@ -135,15 +132,7 @@ that the package asks for are named, and wait for their values.`,
 				far.End()
 				fmt.Fprintf(w, "%s %s %s\n", done.Company.Action, done.Company.Name, done.Company.ID)
 				fmt.Fprintf(w, "%d agents, %d projects, %d routines\n", len(done.Agents), len(done.Projects), len(done.Routines))
-				for _, e := range done.EnvInputs {
-					of := e.Agent
-					if of == nil {
-						of = e.Project
-					}
-					if of != nil {
-						fmt.Fprintf(w, "to fill in: %s of %s\n", e.Key, *of)
-					}
-				}
+				printVariables(w, done.EnvInputs)
 				for _, f := range done.ToFillIn {
 					f.print(w)
 				}
@@ -167,6 +156,49 @@ that the package asks for are named, and wait for their values.`,
 		"what to do with agents and projects that are there: rename, skip or replace")
 	imports.Flags().BoolVar(&preview, "preview", false, "show what would happen, and change nothing")
 	return imports
+}
+
+// A variableToFillIn is an environment variable that a package asks for, without its
+// value.
+type variableToFillIn struct {
+	Key         string  `json:"key"`
+	Description string  `json:"description"`
+	Requirement string  `json:"requirement"` // required or optional
+	Agent       *string `json:"agentSlug"`
+	Project     *string `json:"projectSlug"`
+}
+
+// printVariables prints a line for each variable, with those that want it, and how one
+// is set.
+func printVariables(w io.Writer, variables []variableToFillIn) {
+	type variable struct{ key, why string }
+	var order []variable
+	of := map[variable][]string{}
+	for _, v := range variables {
+		slug := cmp.Or(v.Agent, v.Project)
+		if slug == nil {
+			continue
+		}
+		one := variable{key: v.Key, why: v.Description}
+		if v.Requirement == "optional" {
+			one.why = strings.TrimSuffix("optional: "+one.why, ": ")
+		}
+		if of[one] == nil {
+			order = append(order, one)
+		}
+		of[one] = append(of[one], *slug)
+	}
+	for _, one := range order {
+		fmt.Fprintf(w, "to fill in: %s of %s", one.key, strings.Join(of[one], ", "))
+		if one.why != "" {
+			fmt.Fprintf(w, " (%s)", one.why)
+		}
+		fmt.Fprintln(w)
+	}
+	if len(order) > 0 {
+		fmt.Fprintf(w, "  set one with: selvage secret create %[1]s, and "+
+			`selvage agent update AGENT --config '{"env": {"%[1]s": {"type": "secret_ref", "secretId": "ID"}}}'`+"\n", order[0].key)
+	}
 }
 
 // A settingToFillIn is a setting that an imported agent lacks, and the command that sets
