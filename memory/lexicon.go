@@ -206,8 +206,9 @@ type corpus struct {
 	words int // in all of them
 }
 
-// countsIn adds up how often each slot of the corpus has one of the terms.
-func (l *lexicon) countsIn(c corpus, terms []uint32, into []uint8) (slots []uint32) {
+// countsIn adds up how often each slot of the corpus has one of the terms, and appends those
+// that have one to slots.
+func (l *lexicon) countsIn(c corpus, terms []uint32, into []uint8, slots []uint32) []uint32 {
 	for _, t := range terms {
 		for _, p := range l.terms[t].postings {
 			slot := p >> 8

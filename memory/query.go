@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A query is a question taken apart. Words in double quotes form a phrase, which a text
@@ -80,7 +81,7 @@ func (l *lexicon) having(c corpus, q query) (out bitset, count int) {
 // rarest returns the slots that have that word of a phrase which the fewest have.
 func (l *lexicon) rarest(c corpus, phrase [][]uint32) (slots []uint32) {
 	for n, terms := range phrase {
-		if have := l.countsIn(c, terms, make([]uint8, len(l.texts))); n == 0 || len(have) < len(slots) {
+		if have := l.countsIn(c, terms, make([]uint8, len(l.texts)), nil); n == 0 || len(have) < len(slots) {
 			slots = have
 		}
 	}
@@ -135,9 +136,11 @@ func (l *lexicon) ranked(c corpus, q query, n int, within bitset) (best []wordFo
 		rest += words[i].most
 	}
 	slices.SortStableFunc(words, func(a, b wanted) int { return cmp.Compare(b.most, a.most) })
-	t := tally{lexicon: l, corpus: c, n: n, within: within, score: make([]int64, len(l.texts)),
-		counts: make([]uint8, len(l.texts))}
-	for _, w := range words {
+	t := tally{lexicon: l, corpus: c, n: n, within: within, scratch: takeScratch(len(l.texts))}
+	defer t.giveBack()
+	counted := 0
+	for ; counted < len(words); counted++ {
+		w := words[counted]
 		closed := t.narrow(rest)
 		if closed && len(t.met)*perText < w.postings {
 			break
@@ -147,14 +150,12 @@ func (l *lexicon) ranked(c corpus, q query, n int, within bitset) (best []wordFo
 	}
 	t.narrow(rest)
 	for _, slot := range t.met {
-		if rest > 0 { // not all words were counted
-			t.score[slot], _ = t.exactly(slot, words)
-		}
-		best = append(best, wordFound{slot, t.score[slot]})
+		best = append(best, wordFound{slot, t.score[slot] + t.exactly(slot, words[counted:], nil)})
 	}
 	slices.SortFunc(best, bestScore)
 	return best[:min(n, len(best))], func(slot uint32) []int64 {
-		_, each := t.exactly(slot, words)
+		each := make([]int64, len(words))
+		t.exactly(slot, words, each)
 		return each
 	}
 }
@@ -168,10 +169,36 @@ type tally struct {
 	corpus corpus
 	n      int // texts are wanted
 	within bitset
+	*scratch
+}
 
-	score  []int64 // by slot
-	met    []uint32
-	counts []uint8 // all zero between two words
+// A scratch has room for what a search counts. It is used again and again: room that is
+// new costs more than the counting, where the system has to find the pages.
+type scratch struct {
+	score []int64 // by slot; all zero between two searches, but for met
+	met   []uint32
+	often []uint8  // all zero between two words
+	slots []uint32 // that have a word
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func takeScratch(slots int) *scratch {
+	s := scratches.Get().(*scratch)
+	if len(s.score) < slots {
+		s.score, s.often = make([]int64, slots+slots/8), make([]uint8, slots+slots/8)
+	}
+	return s
+}
+
+// giveBack ends the use of the scores; what the words are worth can still be told.
+func (t *tally) giveBack() {
+	for _, slot := range t.met {
+		t.score[slot] = 0
+	}
+	t.met = t.met[:0]
+	scratches.Put(t.scratch)
+	t.scratch = nil
 }
 
 // narrow leaves of the texts that were met those that can be among the n best when at most
@@ -196,9 +223,10 @@ func (t *tally) narrow(rest int64) (closed bool) {
 
 // add counts a word in all texts, or in those that were met.
 func (t *tally) add(w wanted, met bool) {
-	for _, slot := range t.countsIn(t.corpus, w.terms, t.counts) {
-		k := int(t.counts[slot])
-		t.counts[slot] = 0
+	t.slots = t.countsIn(t.corpus, w.terms, t.often, t.slots[:0])
+	for _, slot := range t.slots {
+		k := int(t.often[slot])
+		t.often[slot] = 0
 		if t.score[slot] == 0 {
 			if met || !t.within.has(slot) {
 				continue
@@ -209,16 +237,20 @@ func (t *tally) add(w wanted, met bool) {
 	}
 }
 
-// exactly looks into a text itself: what it is worth, and for each word of the question.
-func (t *tally) exactly(slot uint32, words []wanted) (sum int64, each []int64) {
-	each = make([]int64, len(words))
+// exactly looks into a text itself: what it is worth for words of the question. Where each
+// is not nil, it takes the worth of each word.
+func (t *tally) exactly(slot uint32, words []wanted, each []int64) (sum int64) {
 	for _, w := range words {
-		if k := t.countIn(slot, w.terms); k > 0 {
-			each[w.number] = t.corpus.worth(k, t.length(slot), w.rare)
-			sum += each[w.number]
+		k := t.countIn(slot, w.terms)
+		if k == 0 {
+			continue
+		}
+		worth := t.corpus.worth(k, t.length(slot), w.rare)
+		if sum += worth; each != nil {
+			each[w.number] = worth
 		}
 	}
-	return sum, each
+	return sum
 }
 
 // wanted counts in how many texts of the corpus a word stands, and how often at most.

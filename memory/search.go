@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"sync"
 )
 
 // A Search is a question to a collection.
@@ -197,6 +198,13 @@ func (c *Collection) rank(s Search, q query, model string, vector []float32, amo
 		}
 		return results[slot]
 	}
+	// Vectors are compared while words are counted.
+	var near []found
+	var failed error
+	var compared sync.WaitGroup
+	if s.By != ByWords && vector != nil {
+		compared.Go(func() { near, failed = c.byVectors(model, vector, within, most) })
+	}
 	worths := func(uint32) []int64 { return nil }
 	if s.By != ByVectors {
 		var best []wordFound
@@ -206,14 +214,12 @@ func (c *Collection) rank(s Search, q query, model string, vector []float32, amo
 			r.WordRank, r.WordsSum = n+1, f.score
 		}
 	}
-	if s.By != ByWords && vector != nil {
-		n, err := c.byVectors(model, vector, within, most, at)
-		switch {
-		case err != nil:
-			return Found{}, err
-		case n > 0:
-			out.Model = model
-		}
+	if compared.Wait(); failed != nil {
+		return Found{}, failed
+	}
+	for n, f := range near {
+		r := at(f.slot)
+		r.VectorRank, r.Cosine, out.Model = n+1, f.sim, model
 	}
 	for slot, r := range results {
 		c.weigh(s, &c.docs[slot], r)
@@ -234,15 +240,15 @@ func (c *Collection) rank(s Search, q query, model string, vector []float32, amo
 	return out, nil
 }
 
-func (c *Collection) byVectors(model string, vector []float32, within corpus, most int, at func(uint32) *Result) (n int,
-	err error) {
+// byVectors returns at most so many slots of within, those with the nearest vectors first.
+func (c *Collection) byVectors(model string, vector []float32, within corpus, most int) ([]found, error) {
 	number := c.names.of[model]
 	in := c.spaces[number]
 	if in == nil {
 		if model == Lexical {
-			return 0, nil
+			return nil, nil
 		}
-		return 0, ErrModel
+		return nil, ErrModel
 	}
 	keep := func(at uint32) bool { return within.among.has(in.docOf[at]) }
 	kept := in.docs.both(within.among)
@@ -250,18 +256,14 @@ func (c *Collection) byVectors(model string, vector []float32, within corpus, mo
 		keep = nil // all of them
 	}
 	list, err := in.among(vector, most, keep, kept)
-	if err != nil {
-		return 0, err
-	}
-	for _, f := range list {
+	for n, f := range list {
 		if f.sim <= 0 {
+			list = list[:n]
 			break
 		}
-		n++
-		r := at(in.docOf[f.slot])
-		r.VectorRank, r.Cosine = n, f.sim
+		list[n].slot = in.docOf[f.slot]
 	}
-	return n, nil
+	return list, err
 }
 
 // weigh joins what a record got.

@@ -305,7 +305,7 @@ func rankedPlainly(l *lexicon, c corpus, q query, n int) (all []wordFound) {
 	score := map[uint32]int64{}
 	for _, w := range q.words {
 		counts := make([]uint8, len(l.texts))
-		slots := l.countsIn(c, l.termsOf(w), counts)
+		slots := l.countsIn(c, l.termsOf(w), counts, nil)
 		for _, slot := range slots {
 			score[slot] += c.worth(int(counts[slot]), l.length(slot), c.rarity(len(slots)))
 		}
