@@ -118,7 +118,7 @@ func main() {
 	flag.IntVar(&c.StarvedRuns, "starved-runs", 20, "runs at work in part starved")
 	flag.IntVar(&c.Runs, "runs", 2600, "runs in part resident, for each size of a node")
 	flag.StringVar(&c.Sizes, "sizes", "normal small", "sizes of the nodes in part resident")
-	flag.StringVar(&c.Memory, "memory", "", "steps of part memory: vectors library quality hybrid mesh why (default: all)")
+	flag.StringVar(&c.Memory, "memory", "", "steps of part memory: vectors library quality hybrid mesh idle why (default: all)")
 	flag.StringVar(&c.Sets, "sets", "model lexical",
 		"vectors in part memory: of a sentence model, and of the program's own")
 	flag.IntVar(&c.Sentences, "sentences", 100_000, "sentences that part memory measures with")
