@@ -144,9 +144,14 @@ func (n *Node) askService(ctx context.Context, to kernel.Address, body json.RawM
 // registered are the services of the mesh, for messages to them.
 type registered struct{ n *Node }
 
-func (r registered) find(name string) (s service.Service, all []calls.Provider, known bool) {
+func (r registered) find(company, name string) (s service.Service, all []calls.Provider, known bool) {
 	_ = r.n.ledger.View(func(tx *ledger.Tx) error {
-		if s, known = service.Named(tx, name); known {
+		if strings.Contains(name, "/") {
+			s, known = service.Of(tx, ledger.CompanyID(company), name)
+		} else {
+			s, known = service.Named(tx, name)
+		}
+		if known {
 			all = calls.ProvidersOf(tx, s)
 		}
 		return nil
@@ -155,8 +160,8 @@ func (r registered) find(name string) (s service.Service, all []calls.Provider, 
 }
 
 // Providers returns the processes that provide a service and whose breakers let calls pass.
-func (r registered) Providers(name string) (out []kernel.Address, known bool) {
-	_, all, known := r.find(name)
+func (r registered) Providers(company, name string) (out []kernel.Address, known bool) {
+	_, all, known := r.find(company, name)
 	for _, p := range r.n.work.services.Callable(all) {
 		out = append(out, p.Address())
 	}
@@ -164,9 +169,9 @@ func (r registered) Providers(name string) (out []kernel.Address, known bool) {
 }
 
 // Call calls a method of a service as the process for which ask sends.
-func (r registered) Call(ctx context.Context, node, name, method string, params json.RawMessage,
+func (r registered) Call(ctx context.Context, company, node, name, method string, params json.RawMessage,
 	ask courier.Ask) (json.RawMessage, kernel.Address, error) {
-	s, all, _ := r.find(name)
+	s, all, _ := r.find(company, name)
 	all = slices.DeleteFunc(all, func(p calls.Provider) bool { return node != "" && p.Node != node })
 	a, err := r.n.work.services.CallBy(ctx, calls.Ask(ask), s, all, method, params, calls.MaxTimeout)
 	if err == nil {

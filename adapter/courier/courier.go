@@ -92,14 +92,15 @@ type Config struct {
 	Logger *slog.Logger // default: discard
 }
 
-// Services are the registered services of the mesh.
+// Services are the registered services of the mesh, and those of the apps of its companies, "" for no
+// company. An app's service has the name APP/SERVICE.
 type Services interface {
 	// Providers returns the processes that provide a service now and may be called; known is false
-	// for a name that no service has.
-	Providers(name string) (all []kernel.Address, known bool)
+	// for a name that no service has which the company may call.
+	Providers(company, name string) (all []kernel.Address, known bool)
 	// Call calls a method of a service by ask, at a provider of one node, or of any for "". The
 	// error is a *post.Failure, or says what is wrong with the call.
-	Call(ctx context.Context, node, name, method string, params json.RawMessage, ask Ask) (json.RawMessage,
+	Call(ctx context.Context, company, node, name, method string, params json.RawMessage, ask Ask) (json.RawMessage,
 		kernel.Address, error)
 }
 
@@ -412,10 +413,8 @@ func (c *Courier) Request(ctx context.Context, from kernel.PID, m *post.Message)
 	if err != nil {
 		return nil, err
 	}
-	if m.To.Kind == post.ToService && m.To.Method != "" && c.cfg.Services != nil {
-		if _, known := c.cfg.Services.Providers(m.To.Name); known {
-			return c.callService(ctx, e, m)
-		}
+	if s, all := c.service(m); all != nil && s.Method != "" {
+		return c.callService(ctx, e, m, s)
 	}
 	to, no := c.find(ctx, e, m)
 	if no != nil {

@@ -534,3 +534,97 @@ func report(b *testing.B, took []time.Duration) {
 	b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1000, "p50-µs")
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1000, "p99-µs")
 }
+
+// offered are services with one provider each, by company/name; those of the mesh have no company.
+type offered map[string]kernel.Address
+
+func (o offered) find(company, name string) (a kernel.Address, known bool) {
+	if !strings.Contains(name, "/") {
+		company = ""
+	}
+	a, known = o[company+"/"+name]
+	return a, known
+}
+
+func (o offered) Providers(company, name string) ([]kernel.Address, bool) {
+	a, known := o.find(company, name)
+	if !known || a.PID == 0 {
+		return nil, known
+	}
+	return []kernel.Address{a}, true
+}
+
+func (o offered) Call(ctx context.Context, company, _, name, method string, params json.RawMessage,
+	ask Ask) (json.RawMessage, kernel.Address, error) {
+	to, _ := o.find(company, name)
+	body, err := json.Marshal(map[string]any{"service": name, "method": method, "params": params})
+	if err != nil {
+		return nil, to, err
+	}
+	reply, _, err := ask(ctx, to, body)
+	return reply, to, err
+}
+
+// A process reaches the services of its company's apps as service:APP/SERVICE, on any node, and a service of
+// the mesh by its name, which goes first. Those of another company's apps are not there for it.
+func TestServicesOfAppsAreReachedByMessage(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, "n1", "n2")
+	of := func(company string) func(*kernel.Entry) { return func(e *kernel.Entry) { e.Company = company } }
+	till := w.process(t, "n2", "till", of("acme"))
+	bank := w.process(t, "n2", "bank")
+	services := offered{"acme/shop/till": {Node: "n2", PID: till}, "/bank": {Node: "n2", PID: bank},
+		"acme/bank/open": {Node: "n2", PID: till}, "acme/shop/closed": {}}
+	for _, n := range []string{"n1", "n2"} {
+		w.courier(n).cfg.Services = services
+	}
+	for _, pid := range []kernel.PID{till, bank} {
+		go func() {
+			for {
+				all, err := w.courier("n2").Receive(t.Context(), pid, 1, time.Second)
+				if err != nil {
+					return
+				}
+				for _, m := range all {
+					_ = w.courier("n2").Reply(pid, m.ID, post.Payload{Kind: post.JSON, JSON: m.Payload.JSON})
+				}
+			}
+		}()
+	}
+	mine, other, none := w.process(t, "n1", "mine", of("acme")), w.process(t, "n1", "other", of("evil")),
+		w.process(t, "n1", "none")
+	ask := func(by kernel.PID, to string) (string, error) {
+		target, err := post.ParseTarget(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &post.Message{To: target, Payload: post.Payload{Kind: post.JSON, JSON: json.RawMessage("1")},
+			Deadline: time.Now().Add(time.Minute)}
+		answer, err := w.courier("n1").Request(t.Context(), by, m)
+		if err != nil {
+			return "", err
+		}
+		return string(answer.Payload.JSON), nil
+	}
+	for _, c := range []struct {
+		by       kernel.PID
+		to, want string
+	}{
+		{mine, "service:shop/till/sell", `{"method":"sell","params":1,"service":"shop/till"}`},
+		{mine, "service:shop/till", "1"}, // no method: the message as it is
+		{mine, "service:bank/open", `{"method":"open","params":1,"service":"bank"}`},
+		{mine, "service:bank/open/now", `{"method":"now","params":1,"service":"bank/open"}`},
+		{none, "service:bank/open", `{"method":"open","params":1,"service":"bank"}`},
+		{other, "service:bank/open", `{"method":"open","params":1,"service":"bank"}`},
+	} {
+		if got, err := ask(c.by, c.to); err != nil || got != c.want {
+			t.Errorf("process %s asked %s and got %s, %v", c.by, c.to, got, err)
+		}
+	}
+	for by, to := range map[kernel.PID]string{other: "service:shop/till/sell", none: "service:shop/till/sell",
+		mine: "service:shop/closed/sell"} {
+		if got, err := ask(by, to); err == nil {
+			t.Errorf("process %s asked %s and got %s", by, to, got)
+		}
+	}
+}

@@ -199,10 +199,8 @@ func (c *Courier) locate(ctx context.Context, m *post.Message) (kernel.Address, 
 		return kernel.Address{Node: c.cfg.Node, PID: m.Reader}, nil
 	}
 	service := m.To.Kind == post.ToService
-	if service && c.cfg.Services != nil {
-		if all, known := c.cfg.Services.Providers(m.To.Name); known {
-			return c.provider(m, node, all)
-		}
+	if _, all := c.service(m); all != nil {
+		return c.provider(m, node, all)
 	}
 	fits := func(p place) bool {
 		return (m.Company == "" || p.company == "" || p.company == m.Company) && (!service || p.role == kernel.RoleService)
@@ -222,6 +220,30 @@ func (c *Courier) locate(ctx context.Context, m *post.Message) (kernel.Address, 
 		return kernel.Address{}, post.Fail(post.TargetNotFound, "%s: no such process runs on a node that answers", m.To)
 	}
 	return c.next(all), nil
+}
+
+// service returns the registered service that a message is for, and its providers; nil for a name that
+// none has. NAME/METHOD is of the service NAME of the mesh if there is one, else NAME/METHOD without a
+// method and NAME/SERVICE/METHOD are of an app of the company that sends.
+func (c *Courier) service(m *post.Message) (t post.Target, providers []kernel.Address) {
+	t = m.To
+	if t.Kind != post.ToService || c.cfg.Services == nil {
+		return t, nil
+	}
+	if !strings.Contains(t.Method, "/") {
+		if all, known := c.cfg.Services.Providers("", t.Name); known {
+			return t, append([]kernel.Address{}, all...)
+		}
+	}
+	if m.Company == "" || t.Method == "" {
+		return t, nil
+	}
+	name, method, _ := strings.Cut(t.Method, "/")
+	t.Name, t.Method = t.Name+"/"+name, method
+	if all, known := c.cfg.Services.Providers(m.Company, t.Name); known {
+		return t, append([]kernel.Address{}, all...)
+	}
+	return m.To, nil
 }
 
 // provider chooses one of the processes that provide a service, on one node or on any for "".
@@ -249,7 +271,8 @@ func (c *Courier) provider(m *post.Message, node string, all []kernel.Address) (
 
 // callService calls a method of a registered service as a process, with what the message says as its
 // parameters. The reply is the result.
-func (c *Courier) callService(ctx context.Context, e kernel.Entry, m *post.Message) (*post.Message, error) {
+func (c *Courier) callService(ctx context.Context, e kernel.Entry, m *post.Message,
+	s post.Target) (*post.Message, error) {
 	node, no := c.nodeOf(m.To)
 	if no != nil {
 		return nil, no
@@ -270,7 +293,7 @@ func (c *Courier) callService(ctx context.Context, e kernel.Entry, m *post.Messa
 		}
 		return c.AskService(ctx, e, to, m.Trace, body)
 	}
-	result, by, err := c.cfg.Services.Call(ctx, node, m.To.Name, m.To.Method, params, ask)
+	result, by, err := c.cfg.Services.Call(ctx, e.Company, node, s.Name, s.Method, params, ask)
 	if err != nil {
 		return nil, err
 	}
