@@ -10,6 +10,8 @@ const (
 	readyTimeout = 60 * time.Second
 	// stopTimeout is how long a node may take to leave in order before it is killed.
 	stopTimeout = 15 * time.Second
+	// portTimeout is how long the ports of a node may be taken by one that is ending.
+	portTimeout = 5 * time.Second
 	// pollInterval is how often a waiting command looks again.
 	pollInterval = 100 * time.Millisecond
 	// maxAnswer bounds what is read of a node's answer, in bytes.

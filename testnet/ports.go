@@ -2,6 +2,7 @@ package testnet
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -42,7 +43,8 @@ func FreePorts(n int) (int, error) {
 		base := firstPort + block*portBlock
 		free := n <= portBlock
 		for p := base; p < base+n && free; p++ {
-			free = isFree(net.JoinHostPort("127.0.0.1", strconv.Itoa(p)))
+			at := net.JoinHostPort("127.0.0.1", strconv.Itoa(p))
+			free = isFree("tcp", at) && isFree("udp", at)
 		}
 		if !free {
 			f.Close()
@@ -70,16 +72,18 @@ func claim(path string) (*os.File, bool) {
 	return f, true
 }
 
-func isFree(at string) bool {
-	tcp, err := net.Listen("tcp", at)
+// isFree reports whether nobody listens at an address: of tcp, else of udp.
+func isFree(network, at string) bool {
+	var l io.Closer
+	var err error
+	if network == "tcp" {
+		l, err = net.Listen(network, at)
+	} else {
+		l, err = net.ListenPacket(network, at)
+	}
 	if err != nil {
 		return false
 	}
-	tcp.Close()
-	udp, err := net.ListenPacket("udp", at)
-	if err != nil {
-		return false
-	}
-	udp.Close()
+	l.Close()
 	return true
 }

@@ -203,6 +203,9 @@ func (p *Processes) start(n *Node, token string, args []string) error {
 	if p.alive(n) {
 		return nil
 	}
+	if err := n.portsFree(); err != nil {
+		return err
+	}
 	argv := append([]string{"up", "--dir", n.Dir, "--name", n.Name, "--http", strings.TrimPrefix(n.HTTP, "http://"),
 		"--mesh", n.Mesh, "--faults", p.faultFile()}, args...)
 	if token != "" {
@@ -230,6 +233,23 @@ func (p *Processes) start(n *Node, token string, args []string) error {
 	// The daemon outlives this command; when it does not (a test), reap it.
 	go cmd.Wait()
 	return p.save()
+}
+
+// portsFree refuses a node whose ports somebody else listens on. Who answers there might be
+// a node of another mesh, which would take the others in. What a node that was just killed
+// listened on is free after a moment.
+func (n *Node) portsFree() error {
+	for _, port := range []struct{ network, at, flag string }{
+		{"tcp", strings.TrimPrefix(n.HTTP, "http://"), "--http-port"}, {"udp", n.Mesh, "--mesh-port"},
+	} {
+		for began := time.Now(); !isFree(port.network, port.at); time.Sleep(pollInterval) {
+			if time.Since(began) > portTimeout {
+				return fmt.Errorf("%s can not listen on %s %s, which is taken: choose other ports with %s", n.Name,
+					port.network, port.at, port.flag)
+			}
+		}
+	}
+	return nil
 }
 
 // alive reports whether the process that was started for n still exists. A
