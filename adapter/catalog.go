@@ -3,6 +3,7 @@
 package adapter
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -121,14 +122,12 @@ func tool(program string, gateway bool, more ...ConfigField) []ConfigField {
 // command returns what a command line decodes its configuration into, including more.
 func command(more any) []any { return []any{process.Settings(), cli.Options{}, more} }
 
-var kinds = []Kind{
-	{Type: "a2a", takes: []any{a2a.Settings()}, Name: "A2A agent", Level: Status,
-		Fields: []ConfigField{{Key: "url", Label: "URL", Type: "text", Required: true, Hint: "of the agent, or of its card"},
-			{Key: "token", Label: "Token", Type: "text", Hint: "best as a reference to a secret"},
-			{Key: "tenant", Label: "Tenant", Type: "text", Hint: "where the agent's server wants one"},
-			{Key: "headers", Label: "Headers", Type: "list"}, {Key: "message", Label: "Message", Type: "textarea",
-				Hint: "{{issue.title}}, {{issue.description}} and others are filled in; both unless given"}, timeout},
-		Note: "An agent outside that speaks the Agent2Agent protocol 1.0: the issue is a task there, and its result comes back as a comment and attachments; addresses that are not public are refused unless the operator lists them."},
+// kinds is all adapters by type.
+var kinds = slices.SortedFunc(slices.Values(slices.Concat(tools, programs, remotes)),
+	func(a, b Kind) int { return cmp.Compare(a.Type, b.Type) })
+
+// tools are command lines that agents work with, each a program on the node.
+var tools = []Kind{
 	{Type: "acp", takes: command(acp.Options{}), Name: "Agent Client Protocol", Level: Status, Tool: true, ACP: true,
 		Fields: []ConfigField{
 			{Key: "command", Label: "Program", Type: "text", Required: true,
@@ -155,9 +154,6 @@ var kinds = []Kind{
 		Fields: tool("codex", true, choice("modelReasoningEffort", "Effort", "", "minimal", "low", "medium", "high", "xhigh"),
 			ConfigField{Key: "search", Label: "Web search", Type: "toggle", Hint: "not through the gateway"}),
 		Note: "npm install -g @openai/codex"},
-	{Type: "container", takes: []any{container.Settings()}, Name: "Container", Level: Status,
-		Note:   "An image run by podman or docker.",
-		Fields: []ConfigField{{Key: "image", Label: "Image", Type: "text", Required: true}, env, timeout, grace}},
 	{Type: "cursor", takes: command(cursor.Options{}), Name: "Cursor", Program: "cursor-agent", Level: Status,
 		Keys: []string{"CURSOR_API_KEY"}, Tool: true,
 		Models: models("auto"), Fields: tool("cursor-agent", false, choice("mode", "Mode", "plan and ask change nothing",
@@ -174,6 +170,44 @@ var kinds = []Kind{
 			Hint: "such as terminal,file,web"},
 			ConfigField{Key: "provider", Label: "Provider", Type: "text", Hint: "without the gateway"}),
 		Note: "pip install hermes-agent; needs a model to be named."},
+	{Type: "opencode_local", takes: command(opencode.Options{}), Name: "OpenCode", Program: "opencode", Level: Full,
+		Gateway: true, Tool: true,
+		Fields: tool("opencode", true, ConfigField{Key: "variant", Label: "Variant", Type: "text",
+			Hint: "of the model, such as high"}),
+		Note: "npm install -g opencode-ai; needs a model to be named."},
+	{Type: "pi_local", takes: command(pi.Options{}), Name: "pi", Program: "pi", Level: Full, Gateway: true, Tool: true,
+		Fields: tool("pi", true, choice("thinking", "Thinking", "", "off", "minimal", "low", "medium", "high", "xhigh"),
+			ConfigField{Key: "provider", Label: "Provider", Type: "text", Hint: "without the gateway"}),
+		Note: "npm install -g @mariozechner/pi-coding-agent; needs a model to be named."},
+}
+
+// programs are other programs, which the node runs.
+var programs = []Kind{
+	{Type: "container", takes: []any{container.Settings()}, Name: "Container", Level: Status,
+		Note:   "An image run by podman or docker.",
+		Fields: []ConfigField{{Key: "image", Label: "Image", Type: "text", Required: true}, env, timeout, grace}},
+	{Type: "process", takes: []any{process.Settings()}, Name: "Command", Level: Status,
+		Fields: []ConfigField{{Key: "command", Label: "Program", Type: "text", Required: true},
+			{Key: "args", Label: "Arguments", Type: "list"}, cwd, env, timeout, grace},
+		Note: "Any program that talks to the API by itself; it may use the model gateway, and tells its other costs itself."},
+	{Type: "wasm", takes: []any{wasm.Settings()}, Name: "WebAssembly", Level: Full,
+		Fields: []ConfigField{{Key: "module", Label: "Module", Type: "text",
+			Hint: "an absolute path on the node, attachment:ID or asset:ID; the default agent unless given"},
+			{Key: "args", Label: "Arguments", Type: "list"}, {Key: "grants", Label: "Grants", Type: "list"},
+			{Key: "memoryMb", Label: "Memory", Type: "number", Default: 16},
+			{Key: "fuel", Label: "Fuel", Type: "number"}, env, timeout},
+		Note: "A program in the sandbox of one node. Without a module it is the default agent that comes with Selvage: it works on issues with a model of the gateway (env.AGENT_MODEL), and with env.AGENT_DEMO=1 it needs no model. See docs/adapters.md."},
+}
+
+// remotes are agents elsewhere, which the node asks.
+var remotes = []Kind{
+	{Type: "a2a", takes: []any{a2a.Settings()}, Name: "A2A agent", Level: Status,
+		Fields: []ConfigField{{Key: "url", Label: "URL", Type: "text", Required: true, Hint: "of the agent, or of its card"},
+			{Key: "token", Label: "Token", Type: "text", Hint: "best as a reference to a secret"},
+			{Key: "tenant", Label: "Tenant", Type: "text", Hint: "where the agent's server wants one"},
+			{Key: "headers", Label: "Headers", Type: "list"}, {Key: "message", Label: "Message", Type: "textarea",
+				Hint: "{{issue.title}}, {{issue.description}} and others are filled in; both unless given"}, timeout},
+		Note: "An agent outside that speaks the Agent2Agent protocol 1.0: the issue is a task there, and its result comes back as a comment and attachments; addresses that are not public are refused unless the operator lists them."},
 	{Type: "http", takes: []any{webcall.Settings()}, Name: "Webhook", Level: Status,
 		Fields: []ConfigField{{Key: "url", Label: "URL", Type: "text", Required: true}, {Key: "method", Label: "Method",
 			Type: "text", Default: "POST"},
@@ -195,26 +229,6 @@ var kinds = []Kind{
 			{Key: "sessionKey", Label: "Session key", Type: "text", Hint: "with fixed"},
 			{Key: "payloadTemplate", Label: "Request", Type: "textarea"}, timeout},
 		Note: "An agent of an OpenClaw gateway, over its WebSocket."},
-	{Type: "opencode_local", takes: command(opencode.Options{}), Name: "OpenCode", Program: "opencode", Level: Full,
-		Gateway: true, Tool: true,
-		Fields: tool("opencode", true, ConfigField{Key: "variant", Label: "Variant", Type: "text",
-			Hint: "of the model, such as high"}),
-		Note: "npm install -g opencode-ai; needs a model to be named."},
-	{Type: "pi_local", takes: command(pi.Options{}), Name: "pi", Program: "pi", Level: Full, Gateway: true, Tool: true,
-		Fields: tool("pi", true, choice("thinking", "Thinking", "", "off", "minimal", "low", "medium", "high", "xhigh"),
-			ConfigField{Key: "provider", Label: "Provider", Type: "text", Hint: "without the gateway"}),
-		Note: "npm install -g @mariozechner/pi-coding-agent; needs a model to be named."},
-	{Type: "process", takes: []any{process.Settings()}, Name: "Command", Level: Status,
-		Fields: []ConfigField{{Key: "command", Label: "Program", Type: "text", Required: true},
-			{Key: "args", Label: "Arguments", Type: "list"}, cwd, env, timeout, grace},
-		Note: "Any program that talks to the API by itself; it may use the model gateway, and tells its other costs itself."},
-	{Type: "wasm", takes: []any{wasm.Settings()}, Name: "WebAssembly", Level: Full,
-		Fields: []ConfigField{{Key: "module", Label: "Module", Type: "text",
-			Hint: "an absolute path on the node, attachment:ID or asset:ID; the default agent unless given"},
-			{Key: "args", Label: "Arguments", Type: "list"}, {Key: "grants", Label: "Grants", Type: "list"},
-			{Key: "memoryMb", Label: "Memory", Type: "number", Default: 16},
-			{Key: "fuel", Label: "Fuel", Type: "number"}, env, timeout},
-		Note: "A program in the sandbox of one node. Without a module it is the default agent that comes with Selvage: it works on issues with a model of the gateway (env.AGENT_MODEL), and with env.AGENT_DEMO=1 it needs no model. See docs/adapters.md."},
 	{Type: "weftos", takes: []any{weftos.Settings()}, Name: "WeftOS kernel", Level: Status,
 		Fields: []ConfigField{{Key: "baseUrl", Label: "Mesh", Type: "text",
 			Hint: "http:// or https://, the address of a node; also base_url; this mesh unless given"},

@@ -58,29 +58,14 @@ func backup(ctx context.Context, b *bench) error {
 			b.m.nodes[0].HTTP)
 		return time.Since(began), err
 	}
-	// Load documents until the state is as large as it is to be.
-	var state int64
-	for n, have := firstDocuments, 0; ; {
-		began := time.Now()
-		if err := b.load.documents(ctx, have, n); err != nil {
-			return err
-		}
+	if err := b.grow(ctx, func() (int64, error) {
 		if _, err := save("size"); err != nil {
-			return err
+			return 0, err
 		}
 		at := fileSize(file("size")) // a sealed file is hardly larger than what is in it
-		fmt.Printf("# %d documents in %s, a state of %d MB\n", n-have, time.Since(began).Round(time.Second), at>>20)
-		if err := os.Remove(file("size")); err != nil {
-			return err
-		}
-		if at >= b.State*95/100 {
-			break
-		}
-		each := max((at-state)/int64(n-have), 1)
-		state, have, n = at, n, n+int((b.State-at)/each)
-		if n > len(b.load.issues)*issueDocuments {
-			return fmt.Errorf("%d documents are more than the issues take", n)
-		}
+		return at, os.Remove(file("size"))
+	}); err != nil {
+		return err
 	}
 	copyOf := func(from, to string) (float64, error) {
 		if err := b.atRest(ctx); err != nil {
@@ -124,7 +109,8 @@ func backup(ctx context.Context, b *bench) error {
 			return err
 		}
 		r := time.Since(began)
-		fmt.Printf("round %d: %d MB saved in %.2f s, restored in %.2f s; the store of %d MB copied in %.2f s, the backup in %.2f s\n", round+1, fileSize(file("backup"))>>20,
+		fmt.Printf("round %d: %d MB saved in %.2f s, restored in %.2f s; "+
+			"the store of %d MB copied in %.2f s, the backup in %.2f s\n", round+1, fileSize(file("backup"))>>20,
 			s.Seconds(), r.Seconds(), storeBytes>>20, storeTime, fileTime)
 		stores.add(storeTime, storeTime, fileTime)
 		files.add(fileTime, storeTime, fileTime)
@@ -144,6 +130,30 @@ func backup(ctx context.Context, b *bench) error {
 	row("snapshot save; beside the copy of the store, of the backup", size+saved.String(), "≤ 2x")
 	row("snapshot restore; beside the same copies", size+restored.String(), "≤ 2x")
 	return os.RemoveAll(dir)
+}
+
+// grow loads documents until the state, which size measures, is as large as it is to be.
+func (b *bench) grow(ctx context.Context, size func() (int64, error)) error {
+	var state int64
+	for n, have := firstDocuments, 0; ; {
+		began := time.Now()
+		if err := b.load.documents(ctx, have, n); err != nil {
+			return err
+		}
+		at, err := size()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("# %d documents in %s, a state of %d MB\n", n-have, time.Since(began).Round(time.Second), at>>20)
+		if at >= b.State*95/100 {
+			return nil
+		}
+		each := max((at-state)/int64(n-have), 1)
+		state, have, n = at, n, n+int((b.State-at)/each)
+		if n > len(b.load.issues)*issueDocuments {
+			return fmt.Errorf("%d documents are more than the issues take", n)
+		}
+	}
 }
 
 // timesOf are how long something took in each round, in seconds, and how many

@@ -92,29 +92,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	}
 	adapters := n.conf.Adapters
 	if adapters == nil {
-		addr := n.nearHTTP()
-		host, port, _ := net.SplitHostPort(addr)
-		p, err := process.New(process.Config{
-			Shim: n.conf.Shim, Dir: filepath.Join(dir, "runs"), APIURL: "http://" + addr, ListenHost: host, ListenPort: port,
-			Token: n.runToken, Environ: os.Environ(), MemoryMB: int64(Memory() >> 20), Logger: n.log,
-		})
-		if err != nil {
-			return err
-		}
-		n.opened("processes", func() error { p.Close(); return nil })
-		w, err := n.wasmAdapter(dir)
-		if err != nil {
-			return err
-		}
-		adapters = map[string]scheduler.Adapter{"process": p, "wasm": w,
-			"http": webcall.New(webcall.Config{Private: n.conf.Private, Token: n.runToken, APIURL: "http://" + addr,
-				Told: n.toldOfRun, Logger: n.log})}
-		adapters["a2a"] = a2a.New(a2a.Config{API: n.handler, Token: n.runToken, Private: n.conf.Private, Logger: n.log})
-		if err := n.addContainers(adapters, p, dir); err != nil {
-			return err
-		}
-		if err := addTools(adapters, p, filepath.Join(dir, "runs"), n.conf.Private,
-			weftos.New(weftos.Config{Private: n.conf.Private, API: n.handler, Token: n.runToken}), n.log); err != nil {
+		if adapters, err = n.openAdapters(dir); err != nil {
 			return err
 		}
 	}
@@ -139,6 +117,40 @@ func (n *Node) openWork(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	n.startWork()
+	return nil
+}
+
+// openAdapters returns the adapters of a node by kind. dir is the absolute path of its data.
+func (n *Node) openAdapters(dir string) (map[string]scheduler.Adapter, error) {
+	addr := n.nearHTTP()
+	host, port, _ := net.SplitHostPort(addr)
+	p, err := process.New(process.Config{
+		Shim: n.conf.Shim, Dir: filepath.Join(dir, "runs"), APIURL: "http://" + addr, ListenHost: host, ListenPort: port,
+		Token: n.runToken, Environ: os.Environ(), MemoryMB: int64(Memory() >> 20), Logger: n.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.opened("processes", func() error { p.Close(); return nil })
+	w, err := n.wasmAdapter(dir)
+	if err != nil {
+		return nil, err
+	}
+	adapters := map[string]scheduler.Adapter{"process": p, "wasm": w,
+		"http": webcall.New(webcall.Config{Private: n.conf.Private, Token: n.runToken, APIURL: "http://" + addr,
+			Told: n.toldOfRun, Logger: n.log}),
+		"a2a": a2a.New(a2a.Config{API: n.handler, Token: n.runToken, Private: n.conf.Private, Logger: n.log})}
+	if err := n.addContainers(adapters, p, dir); err != nil {
+		return nil, err
+	}
+	return adapters, addTools(adapters, p, filepath.Join(dir, "runs"), n.conf.Private,
+		weftos.New(weftos.Config{Private: n.conf.Private, API: n.handler, Token: n.runToken}), n.log)
+}
+
+// startWork starts the goroutines of the node's work. They end, and what they use is closed,
+// when the node closes.
+func (n *Node) startWork() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { n.work.leader.Run(ctx) })
@@ -166,7 +178,6 @@ func (n *Node) openWork(context.Context) (err error) {
 		n.work.hangUp()
 		return errors.Join(ended, spent, n.work.logs.Close())
 	})
-	return nil
 }
 
 // Purse returns where this node's runs get the money for their calls.

@@ -308,33 +308,8 @@ func (x *exchange) converse() error {
 	if hello.Version != protocolVersion {
 		return fmt.Errorf("the agent speaks version %d of the protocol, not %d", hello.Version, protocolVersion)
 	}
-	place := map[string]any{"cwd": x.run.Place.Dir, "mcpServers": []any{}}
-	resumed := false
-	if x.run.Session != "" && hello.Capabilities.Load {
-		load := map[string]any{"sessionId": x.run.Session, "cwd": x.run.Place.Dir, "mcpServers": []any{}}
-		if err := x.begin("session/load", load, nil, hello.Auth); err == nil {
-			resumed = true
-			x.setSession(x.run.Session)
-			if err := x.hearOut(); err != nil {
-				return err
-			}
-		} else if errors.Is(err, errEnded) {
-			return err
-		} else {
-			x.log("system", "[selvage] the session is gone; a new one is begun\n")
-		}
-	}
-	if !resumed {
-		var made struct {
-			ID string `json:"sessionId"`
-		}
-		if err := x.begin("session/new", place, &made, hello.Auth); err != nil {
-			return err
-		}
-		if made.ID == "" {
-			return errors.New("session/new: the agent gave no session")
-		}
-		x.setSession(made.ID)
+	if err := x.openSession(hello.Capabilities.Load, hello.Auth); err != nil {
+		return err
 	}
 	if x.run.Model != "" {
 		// Not all agents let the client choose the model; those keep their own.
@@ -389,6 +364,34 @@ func (x *exchange) converse() error {
 	default:
 		x.r.Failed, x.r.Error = true, "The agent stopped: "+end.Reason
 	}
+	return nil
+}
+
+// openSession resumes the session of the run, where the agent can load one, or begins a new one.
+func (x *exchange) openSession(loads bool, auth []way) error {
+	if x.run.Session != "" && loads {
+		load := map[string]any{"sessionId": x.run.Session, "cwd": x.run.Place.Dir, "mcpServers": []any{}}
+		err := x.begin("session/load", load, nil, auth)
+		if err == nil {
+			x.setSession(x.run.Session)
+			return x.hearOut()
+		}
+		if errors.Is(err, errEnded) {
+			return err
+		}
+		x.log("system", "[selvage] the session is gone; a new one is begun\n")
+	}
+	var made struct {
+		ID string `json:"sessionId"`
+	}
+	place := map[string]any{"cwd": x.run.Place.Dir, "mcpServers": []any{}}
+	if err := x.begin("session/new", place, &made, auth); err != nil {
+		return err
+	}
+	if made.ID == "" {
+		return errors.New("session/new: the agent gave no session")
+	}
+	x.setSession(made.ID)
 	return nil
 }
 

@@ -254,60 +254,74 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 		over = time.After(c.grace())
 	}
 	done := ctx.Done()
-	timedOut, cancelled, killed := false, false, false
-	var e process.Ending
+	var e ending
 	for wait := true; wait; {
 		select {
-		case e = <-p.Ended():
+		case e.Ending = <-p.Ended():
 			wait = false
 		case <-renew.C:
 			p.Renew(inv.Authority())
 		case <-timeout.C:
-			if timedOut = !cancelled; timedOut {
+			if e.timedOut = !e.cancelled; e.timedOut {
 				ask()
 			}
 		case <-cancel:
 			cancel = nil
-			if cancelled = !timedOut; cancelled {
+			if e.cancelled = !e.timedOut; e.cancelled {
 				ask()
 			}
 		case <-over:
 			over = nil
 			p.Kill()
 		case <-done:
-			done, killed = nil, true
+			done, e.killed = nil, true
 			p.Kill()
 		}
 	}
 	last, stop := context.WithTimeout(context.WithoutCancel(ctx), engineWait)
 	defer stop()
-	memory := false
-	if e.Exit.Code == 137 && !timedOut && !cancelled && !killed {
+	if e.Exit.Code == 137 && !e.timedOut && !e.cancelled && !e.killed {
 		oom, _ := a.engine(last, "inspect", "--format", "{{.State.OOMKilled}}", name)
-		memory = strings.TrimSpace(oom) == "true"
+		e.memory = strings.TrimSpace(oom) == "true"
 	}
 	if _, err := a.engine(last, "rm", "-f", name); err != nil && !strings.Contains(strings.ToLower(err.Error()),
 		"no such container") {
 		a.cfg.Logger.Warn("container could not be removed", "name", name, "error", err)
 	}
 	out, errOut := p.Output()
-	o := company.Outcome{Stdout: &out, Stderr: &errOut, Signal: e.Exit.Signal}
+	o, reason := e.outcome(c, limit, errOut)
+	o.Stdout, o.Stderr = &out, &errOut
+	o.Result = process.Result(out, errOut, reason, e.timedOut, source, limit)
+	return o
+}
+
+// An ending is how a container's engine ended, and why.
+type ending struct {
+	process.Ending
+	timedOut, cancelled, killed bool // what the node did
+	memory                      bool // the container used more memory than it may
+}
+
+// outcome says what an ending means for the run, and the reason in its result. errOut is what
+// the engine and the container wrote to the standard error.
+func (e ending) outcome(c config, limit time.Duration, errOut string) (o company.Outcome, reason string) {
+	o.Signal = e.Exit.Signal
 	if e.Err == nil && e.Exit.Signal == "" {
 		o.ExitCode = new(e.Exit.Code)
 	}
-	reason := "adapter_failed"
+	reason = "adapter_failed"
 	o.Status, o.ErrorCode = entity.RunFailed, "adapter_failed"
 	switch {
 	case e.Err != nil:
 		o.ErrorCode, o.Error, reason = "process_lost", "The container's engine was lost: "+e.Err.Error(), "process_lost"
-	case killed, e.Exit.Killed == "deadline", e.Exit.Killed == "pipe":
+	case e.killed, e.Exit.Killed == "deadline", e.Exit.Killed == "pipe":
 		o.Status, o.ErrorCode, o.Error, reason = entity.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
-	case timedOut:
+	case e.timedOut:
 		o.Status, o.ErrorCode, reason, o.ExitCode = entity.RunTimedOut, "timeout", "timeout", nil
 		o.Error = fmt.Sprintf("Timed out after %ds", int(limit.Round(time.Second)/time.Second))
-	case cancelled:
+	case e.cancelled:
 		o.Status, o.ErrorCode, o.Error, reason = entity.RunCancelled, "cancelled", "Cancelled", "cancelled"
-	case memory:
+	case e.memory:
 		o.Error, reason = fmt.Sprintf("The container used more than %d MiB of memory", c.memory()), "memory_limit"
 	case e.Exit.Signal != "":
 		o.Error = "The container's engine was ended by " + e.Exit.Signal
@@ -323,8 +337,7 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 	default:
 		o.Status, o.ErrorCode, reason = entity.RunSucceeded, "", "completed"
 	}
-	o.Result = process.Result(out, errOut, reason, timedOut, source, limit)
-	return o
+	return o, reason
 }
 
 // end returns up to n bytes from the end of s.

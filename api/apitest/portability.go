@@ -86,7 +86,19 @@ func (h *Harness) Acme(t *testing.T) (of ledger.CompanyID) {
 	h.Call("POST", "/api/issues/"+first+"/comments", `{"body":"See [it](`+drawing+`), and ![that](`+picture+`)"}`).
 		Want(t, 201, "")
 	h.Call("POST", "/api/issues/"+first+"/comments", `{"body":"Looks good.\n---\nyes: no"}`).Want(t, 201, "")
-	// What people and agents left on texts and skills.
+	h.remarks(t, of, bob, daily, first)
+	h.order(t, of, ada, bob, arm, daily, first)
+	h.past(t, of, ada, first)
+	old := h.Call("POST", in+"/projects", `{"name":"Old Arm"}`).Want(t, 201, "").Field(t, "id")
+	issue(`{"title":"Long ago","projectId":"` + old + `"}`)
+	h.Call("PATCH", "/api/projects/"+old, `{"archivedAt":"2026-11-01T00:00:00.000Z"}`).Want(t, 200, "")
+	return of
+}
+
+// remarks leaves what people and agents say on texts and skills.
+func (h *Harness) remarks(t *testing.T, of ledger.CompanyID, bob, daily, first string) {
+	t.Helper()
+	in := "/api/companies/" + string(of)
 	plan := h.Call("GET", "/api/issues/"+first+"/documents/plan", "").Field(t, "latestRevisionId")
 	remark := func(path, revision, words string, more ...string) {
 		thread := h.Call("POST", path,
@@ -116,12 +128,6 @@ func (h *Harness) Acme(t *testing.T) (of ledger.CompanyID) {
 	thread := h.Call("GET", "/api/issues/"+first+"/documents/plan/annotations", "").Want(t, 200, "").Decode(t).([]any)[1].(map[string]any)["id"].(string)
 	h.Call("POST", "/api/issues/"+first+"/documents/plan/annotations/"+thread+"/comments", `{"body":"Two more"}`, key,
 		run).Want(t, 201, "")
-	h.order(t, of, ada, bob, arm, daily, first)
-	h.past(t, of, ada, first)
-	old := h.Call("POST", in+"/projects", `{"name":"Old Arm"}`).Want(t, 201, "").Field(t, "id")
-	issue(`{"title":"Long ago","projectId":"` + old + `"}`)
-	h.Call("PATCH", "/api/projects/"+old, `{"archivedAt":"2026-11-01T00:00:00.000Z"}`).Want(t, 200, "")
-	return of
 }
 
 // Dress gives a company a logo, a colour, its limits, and pictures; the path of one
