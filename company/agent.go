@@ -42,7 +42,7 @@ var agentKinds = []Kind{
 	{Name: KindAgentCreate, From: FromBoard, Needs: entity.CreateAgents, Traits: Importable | EndsKeys,
 		Weight: Weights.Hire, Do: ledger.Typed(createAgent)},
 	{Name: KindAgentUpdate, From: FromBoard | FromAgent, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys,
-		Weight: Weights.SetUp, Do: ledger.Typed(updateAgent)},
+		Weight: Weights.SetUp, Target: AgentFirst, Do: ledger.Typed(updateAgent)},
 	{Name: KindAgentRollback, From: FromBoard, Needs: entity.ConfigureAgents, Traits: EndsKeys, Weight: Weights.SetUp,
 		Do: ledger.Typed(rollbackAgent)},
 	{Name: KindAgentPermissions, From: FromBoard, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys,

@@ -25,6 +25,9 @@ type Kind struct {
 	Permit func(c *ledger.Context) error
 	// Weight is what the gate takes it for.
 	Weight Weight
+	// Target returns the path in the resource tree that a command is about, absolute or below that of the company; nil:
+	// the company.
+	Target func(cmd *ledger.Command) string
 	// Reads names rows that the handler reads in addition to those of [Prefetch].
 	Reads func(cmd *ledger.Command, want func(key []byte))
 	// Do is the handler; nil when the ledger itself executes the kind.
@@ -132,6 +135,17 @@ func Kinds() []Kind {
 		out = append(out, kinds[name])
 	}
 	return out
+}
+
+// AgentFirst is the Target of kinds whose payload begins with the agent that they are about.
+func AgentFirst(cmd *ledger.Command) string {
+	var p struct {
+		Agent string `cbor:"1,keyasint"`
+	}
+	if ledger.Unmarshal(cmd.Payload, &p) != nil || !core.IsID(p.Agent) {
+		return ""
+	}
+	return "agents/" + p.Agent
 }
 
 // issueFirst is the Reads of kinds whose payload begins with the issue's ID.

@@ -21,7 +21,7 @@ const KindAgentResetSession = "agent.reset_session"
 
 var sessionKinds = []Kind{
 	{Name: KindAgentResetSession, From: FromBoard | FromAgent, Traits: EndsKeys, Weight: Weights.SetUp,
-		Do: ledger.Typed(resetSession)},
+		Target: AgentFirst, Do: ledger.Typed(resetSession)},
 }
 
 // sessionFingerprint returns the fingerprint of the session on a run's task, "" for none.

@@ -31,7 +31,7 @@ var Travelling = []string{
 var Derived = []string{
 	"issue-said", "issue-index", "part", "part-total", "memory-use", "agent-clock", "tree-hold-count", "asset",
 	"budget-resume", "memory-count", "memory-change", "memory-like", "memory-linking",
-	"decision-count", "decision-same", "governance-permit-for",
+	"decision-count", "decision-same", "governance-permit-for", "tree-policies",
 }
 
 // Staying are all other tables. The API shows Kind: do not rename.

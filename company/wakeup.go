@@ -25,7 +25,8 @@ const (
 )
 
 var wakeupKinds = []Kind{
-	{Name: KindAgentWake, From: FromBoard | FromAgent | FromNode, Weight: Weights.Steering, Do: ledger.Typed(wakeAgent)},
+	{Name: KindAgentWake, From: FromBoard | FromAgent | FromNode, Weight: Weights.Steering, Target: AgentFirst,
+		Do: ledger.Typed(wakeAgent)},
 	{Name: KindTimerTick, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(fireTimer)},
 }
 

@@ -6,7 +6,7 @@ import "slices"
 const (
 	// Filtering is the opinion of the filters that a company has chosen, see package filters.
 	Filtering Branch = "filters"
-	// Accessing is what the access policy of the resource tree says of the act's target.
+	// Accessing is the access policy of the resource tree, for the target of the act.
 	Accessing Branch = "access"
 )
 

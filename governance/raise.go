@@ -42,6 +42,8 @@ type Act struct {
 	// Row is what the action is by itself where the table of actions does not say it: a
 	// kind of command has its own. nil: the table says it.
 	Row *Action `cbor:"8,keyasint,omitempty"`
+	// Target is the path in the resource tree that the act is about; "": that of the company.
+	Target string `cbor:"9,keyasint,omitempty"`
 }
 
 // row returns what the action is by itself, and whether anybody has said so.

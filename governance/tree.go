@@ -231,12 +231,14 @@ var (
 
 // A Grant says what somebody may do on a path and below it. Deny takes away everything.
 type Grant struct {
-	Path     string
-	Subject  string // agent:ID, user:ID, company:ID for everybody of a company, or * for all
-	Role     TreeRole
-	Deny     bool
-	Delegate bool  // who has it may grant as much to others, on the path or below it
-	Until    int64 // ms since 1970 at which it ends; 0: never
+	Path     string   `cbor:"1,keyasint"`
+	Subject  string   `cbor:"2,keyasint"` // agent:ID, user:ID, company:ID for everybody of a company, or * for all
+	Role     TreeRole `cbor:"3,keyasint,omitempty"`
+	Deny     bool     `cbor:"4,keyasint,omitempty"`
+	Delegate bool     `cbor:"5,keyasint,omitempty"` // who has it may grant as much to others, on the path or below it
+	Until    int64    `cbor:"6,keyasint,omitempty"` // ms since 1970 at which it ends; 0: never
+	// Implied: nobody made it, it follows from who the subject is.
+	Implied bool `cbor:"7,keyasint,omitempty"`
 }
 
 // Access is a decision about an action on a path.
@@ -246,14 +248,15 @@ type Access struct {
 }
 
 // Permits says whether somebody, who has the names of subjects, may do an action on a path. The nearest grant at the path
-// or above it decides: of several on the same path a denial, else the strongest. Without a grant nobody may do anything.
+// or above it decides. Of several on the same path it is a denial by name, else the strongest; a denial for * is a
+// default there, from which those are free whom another grant on the path names. Without a grant nobody may do anything.
 func Permits(grants []Grant, subjects []string, p, action string, now int64) Access {
 	need := slices.Index(TreeActions, action)
 	if need < 0 || CheckPath(p) != nil {
 		return Access{}
 	}
 	for at := p; ; at = path.Dir(at) {
-		if by := strongest(grants, subjects, at, now); by != nil {
+		if by := deciding(grants, subjects, at, now); by != nil {
 			return Access{!by.Deny && slices.Index(TreeRoles, by.Role) >= need, by}
 		}
 		if at == "/" {
@@ -262,17 +265,43 @@ func Permits(grants []Grant, subjects []string, p, action string, now int64) Acc
 	}
 }
 
-func strongest(grants []Grant, subjects []string, at string, now int64) (by *Grant) {
+// deciding returns the grant that decides among those of one path.
+func deciding(grants []Grant, subjects []string, at string, now int64) (by *Grant) {
+	var closed *Grant
+	named := false
 	for i := range grants {
 		g := &grants[i]
 		if g.Path != at || g.Until != 0 && g.Until <= now || !slices.Contains(subjects, g.Subject) {
 			continue
 		}
-		if by == nil || !by.Deny && (g.Deny || slices.Index(TreeRoles, g.Role) > slices.Index(TreeRoles, by.Role)) {
+		switch {
+		case g.Deny && g.Subject != "*":
+			return g
+		case g.Deny:
+			closed = g
+			continue
+		case g.Subject != "*" && !g.Implied:
+			named = true
+		}
+		if by == nil || slices.Index(TreeRoles, g.Role) > slices.Index(TreeRoles, by.Role) {
 			by = g
 		}
 	}
+	if closed != nil && !named {
+		return closed
+	}
 	return by
+}
+
+// Needed returns what who acts has to have on the path that an action of a class is about.
+func Needed(c Class) string {
+	switch c {
+	case Read:
+		return "read"
+	case Remove, Install, Deploy, Release, Elevate, Admit, Configure, Decommission:
+		return "change"
+	}
+	return "use"
 }
 
 // MayGrant says whether who has the names of subjects may make a grant. Admins and owners of the path may grant

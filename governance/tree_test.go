@@ -91,7 +91,8 @@ func TestWhatLiesBelowAPath(t *testing.T) {
 	}
 }
 
-// Nobody may do anything without a grant; the nearest one decides, and a denial before others on its path.
+// Nobody may do anything without a grant; the nearest one decides, and a denial before others on its path. A denial for
+// all is a default, from which a grant by name frees.
 func TestTheNearestGrantDecides(t *testing.T) {
 	t.Parallel()
 	grants := []Grant{
@@ -101,6 +102,9 @@ func TestTheNearestGrantDecides(t *testing.T) {
 			Role: TreeViewer},
 		{Path: "/companies/a", Subject: "agent:x", Role: TreeOperator, Delegate: true, Until: 100},
 		{Path: "/apps", Subject: "agent:x", Role: TreeOwner}, {Path: "/apps", Subject: "*", Deny: true},
+		{Path: "/apps/q", Subject: "agent:x", Role: TreeOwner}, {Path: "/apps/q", Subject: "agent:x", Deny: true},
+		{Path: "/apps/r", Subject: "*", Deny: true}, {Path: "/apps/r", Subject: "agent:x", Role: TreeOwner, Implied: true},
+		{Path: "/apps/r/s", Subject: "agent:x", Role: TreeOperator, Until: 100},
 	}
 	for _, c := range []struct {
 		who, path, action string
@@ -113,7 +117,10 @@ func TestTheNearestGrantDecides(t *testing.T) {
 		{"user:v", "/companies/a", "read", 0, true},
 		{"user:v", "/companies/a", "use", 0, false}, {"user:u", "/companies/ab", "read", 0, false},
 		{"user:u", "/", "read", 0, false}, {"agent:x", "/companies/a", "use", 99, true},
-		{"agent:x", "/companies/a", "use", 100, false}, {"agent:x", "/apps", "read", 0, false},
+		{"agent:x", "/companies/a", "use", 100, false}, {"agent:x", "/apps", "own", 0, true},
+		{"agent:y", "/apps", "read", 0, false}, {"agent:y", "/apps/q", "read", 0, false},
+		{"agent:x", "/apps/q", "read", 0, false}, {"agent:x", "/apps/r", "read", 0, false},
+		{"agent:x", "/apps/r/s", "use", 99, true}, {"agent:x", "/apps/r/s", "use", 100, false},
 		{"user:u", "/companies/a", "fly", 0, false},
 	} {
 		if got := Permits(grants, []string{c.who, "*"}, c.path, c.action, c.now).Allowed; got != c.want {

@@ -67,7 +67,8 @@ func (n *Node) askPerson(l govern.Local, j govern.Judgement) error {
 	defer cancel()
 	receipt, err := n.submit(ctx, n.command(govern.KindPermit, l.Company, govern.AskPermit{
 		ID: uuid.Must(uuid.NewV7()).String(), Agent: l.Agent,
-		Action: l.Action, Arguments: l.Arguments, Once: l.Once, Known: known, Run: l.Run, Detail: l.Detail}))
+		Action: l.Action, Arguments: l.Arguments, Once: l.Once, Known: known, Run: l.Run, Detail: l.Detail,
+		Target: l.Target}))
 	if err == nil {
 		err = receipt.Err()
 	}

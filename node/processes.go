@@ -28,6 +28,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/company/service"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/company/topic"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/kernel"
@@ -254,6 +255,9 @@ func (n *Node) nodeNamed(ref string) (string, error) {
 // about processes of no company are in the kernel's log and the dead letters.
 func (n *Node) weighMessage(a courier.Act) error {
 	l := govern.Local{Action: a.Action, Agent: a.Agent, Company: ledger.CompanyID(a.Company), Run: a.Run}
+	if a.Tool != "" {
+		l.Target = skill.TreePath(l.Company, a.Tool)
+	}
 	var err error
 	if a.Company != "" && a.Agent != "" {
 		err = n.Weigh(l)

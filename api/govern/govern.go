@@ -371,7 +371,7 @@ func decide(rc *api.Request) (api.Response, error) {
 		}
 		if g, err = govern.GateOf(tx, s); err == nil {
 			d = g.Decide(act)
-			d = govern.BesideOf(tx, s, act, d).Hear(d)
+			d = govern.BesideOf(tx, s, act, d, core.TimeOf(rc.Now())).Hear(d)
 		}
 		return err
 	})
@@ -449,7 +449,8 @@ func explain(rc *api.Request) (api.Response, error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		s, err := govern.InForce(tx)
 		if err == nil {
-			out.Filters, _ = findingsOf(govern.BesideOf(tx, s, act, governance.Decision{Action: action, Effect: e}).Findings())
+			out.Filters, _ = findingsOf(govern.BesideOf(tx, s, act, governance.Decision{Action: action, Effect: e},
+				core.TimeOf(rc.Now())).Findings())
 		}
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/governance"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -118,7 +119,7 @@ func treeCommitOf(c rules.TreeCommit) *treeCommit {
 	return &treeCommit{c.Root, c.Vertices, c.Height, c.At}
 }
 
-func grantOf(g rules.TreeGrant) treeGrant {
+func grantOf(g govern.TreeGrant) treeGrant {
 	out := treeGrant{Path: g.Path, Subject: g.Subject, Deny: g.Deny, Delegate: g.Delegate, Until: g.Until,
 		By: g.By, At: g.At}
 	if g.Role != "" {
@@ -142,16 +143,19 @@ func pathOf(rc *api.Request) (string, error) {
 // A sight is what a caller may see of the tree.
 type sight struct {
 	grants   []governance.Grant
+	own      []governance.Grant // that follow from who the caller is
 	subjects []string
 	now      int64
 }
 
 func sightOf(tx *ledger.Tx, rc *api.Request) sight {
-	return sight{rules.TreePolicy(tx, rc.Actor), rules.TreeSubjects(tx, rc.Actor), int64(core.TimeOf(rc.Now()))}
+	return sight{rules.TreePolicy(tx, rc.Actor), rules.TreeImplied(tx, rc.Actor), rules.TreeSubjects(tx, rc.Actor), int64(core.TimeOf(rc.Now()))}
 }
 
+// may reports whether a caller may do an action on a path. Who could take a denial back is not kept from seeing it.
 func (s sight) may(path, action string) bool {
-	return governance.Permits(s.grants, s.subjects, path, action, s.now).Allowed
+	return governance.Permits(s.grants, s.subjects, path, action, s.now).Allowed ||
+		governance.Permits(s.own, s.subjects, path, "change", s.now).Allowed
 }
 
 // shows reports whether a caller may know of a path: one that may be read, or a namespace above one.
@@ -245,7 +249,7 @@ func readAccess(rc *api.Request) (api.Response, error) {
 		if _, ok := entity.AgentByID(tx, who.ID); who.Type == "agent" && !ok {
 			return entity.ErrNoAgent()
 		}
-		s := sight{rules.TreePolicy(tx, who), rules.TreeSubjects(tx, who), int64(core.TimeOf(rc.Now()))}
+		s := sight{rules.TreePolicy(tx, who), nil, rules.TreeSubjects(tx, who), int64(core.TimeOf(rc.Now()))}
 		d := governance.Permits(s.grants, s.subjects, p, out.Action, s.now)
 		out.Allowed, out.Names, out.Reason = d.Allowed, s.subjects, "no grant on "+p+" or above it names the subject"
 		if d.By == nil {
@@ -272,7 +276,7 @@ func listGrants(rc *api.Request) (api.Response, error) {
 	out := []treeGrant{}
 	err = rc.View(func(tx *ledger.Tx) error {
 		seen := sightOf(tx, rc)
-		for _, g := range rules.TreeGrants(tx) {
+		for _, g := range govern.TreeGrants(tx) {
 			if governance.Below(g.Path, p) && seen.may(g.Path, "read") {
 				out = append(out, grantOf(g))
 			}
@@ -295,7 +299,7 @@ func saveGrant(rc *api.Request) (api.Response, error) {
 		}
 		p.Until = core.TimeOf(at)
 	}
-	g, err := api.Do[rules.TreeGrant](rc, "resource_tree.grant", "", p)
+	g, err := api.Do[govern.TreeGrant](rc, "resource_tree.grant", "", p)
 	return api.OK(grantOf(g)), err
 }
 
@@ -304,7 +308,7 @@ func dropGrant(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	g, err := api.Do[rules.TreeGrant](rc, "resource_tree.revoke", "",
+	g, err := api.Do[govern.TreeGrant](rc, "resource_tree.revoke", "",
 		rules.DropTreeGrant{Path: p, Subject: rc.Query("subject")})
 	return api.OK(grantOf(g)), err
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/govern"
+	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/governance"
 )
 
@@ -30,6 +31,37 @@ func BenchmarkWeigh(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkPolicy measures what the access policy of the resource tree adds to a command of an agent that no rule is about: in a
+// mesh without grants, in a company without any while others have some, and where grants are for the agent.
+func BenchmarkPolicy(b *testing.B) {
+	for _, name := range []string{"none", "elsewhere", "granted"} {
+		d := companytest.NewDesk(b)
+		d.Found(b, "Acme")
+		of := d.Company
+		if name == "elsewhere" {
+			d.Found(b, "Other")
+		}
+		at := "/companies/" + string(d.Company)
+		if name != "none" {
+			d.Must(b, companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: at, Subject: "*", Deny: true}, nil)
+			d.Must(b, companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: at,
+				Subject: "company:" + string(d.Company), Role: "operator"}, nil)
+		}
+		d.Company = of
+		ada := d.Agent("Ada")
+		like := *d.Context(companytest.As{Agent: ada, Run: d.Run(ada)}, company.KindIssueCheckout, nil)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				c := like
+				c.Tx = d.Tx.Child()
+				if err := govern.Weigh(&c); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

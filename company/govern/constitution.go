@@ -29,6 +29,8 @@ type Constitution struct {
 	Filters bool `cbor:"20,keyasint,omitempty"`
 	// Elevations: an agent has been elevated. Else no act looks for it.
 	Elevations bool `cbor:"21,keyasint,omitempty"`
+	// Policies: somebody has made a grant in the resource tree. Else no act looks for one.
+	Policies bool `cbor:"22,keyasint,omitempty"`
 }
 
 // beside reports whether something may be asked beside the rules.

@@ -204,6 +204,9 @@ func sameDenial(c *ledger.Context, d Decision) (Decision, bool) {
 	sum := sha256.Sum256([]byte(d.Actor + "\x00" + d.Act.Agent + "\x00" + d.Act.Action))
 	id, key := hex.EncodeToString(sum[:16]), ""
 	next := denial{Run: d.Run, Rule: d.Said.Verdict.String() + " " + d.strictest().Rule, First: d.At}
+	if v := d.strictest(); v.Branch == governance.Accessing { // its reason says which path
+		next.Rule += " " + v.Reason
+	}
 	next.Key, _ = keyOf(d.ID)
 	var was denial
 	if d.Company == "" {

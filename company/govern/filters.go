@@ -81,6 +81,7 @@ func ProfileOf(tx *ledger.Tx, of ledger.CompanyID, agent string) filters.Profile
 // A Beside is what was asked about an act beside the rules, with everything that was read.
 type Beside struct {
 	Filters *filters.Question `cbor:"1,keyasint,omitempty"`
+	Access  *Access           `cbor:"2,keyasint,omitempty"`
 
 	rules    governance.Verdict // what the rules say
 	findings []filters.Finding  // of Filters, nil where it was read from a store
@@ -95,6 +96,11 @@ func (b *Beside) clone() *Beside {
 	if out.Filters != nil {
 		out.Filters, out.findings = new(out.Filters.Clone()), slices.Clone(b.findings)
 	}
+	if out.Access != nil {
+		q := *out.Access
+		q.Subjects, q.Grants = slices.Clone(q.Subjects), slices.Clone(q.Grants)
+		out.Access = &q
+	}
 	return &out
 }
 
@@ -103,7 +109,13 @@ func (b *Beside) Hear(d governance.Decision) governance.Decision {
 	if b == nil {
 		return d
 	}
-	return b.Filters.Hear(d, b.Findings())
+	if b.Filters != nil {
+		d = b.Filters.Hear(d, b.Findings())
+	}
+	if b.Access != nil {
+		d = b.Access.hear(d)
+	}
+	return d
 }
 
 // Findings returns what the filters measure, nil where they are not asked.
@@ -117,19 +129,28 @@ func (b *Beside) Findings() []filters.Finding {
 	return filters.Decide(*b.Filters)
 }
 
-// BesideOf returns what is asked about an act beside the rules, nil for nothing.
-func BesideOf(tx *ledger.Tx, s Constitution, act governance.Act, said governance.Decision) *Beside {
-	q := questionOf(tx, s, act, said)
-	if q == nil {
+// BesideOf returns what is asked about an act at a time beside the rules, nil for nothing.
+func BesideOf(tx *ledger.Tx, s Constitution, act governance.Act, said governance.Decision, at core.Time) *Beside {
+	return besideOf(tx, s, act, said, moment{at: at})
+}
+
+func besideOf(tx *ledger.Tx, s Constitution, act governance.Act, said governance.Decision, when moment) *Beside {
+	q, access := questionOf(tx, s, act, said), accessOf(tx, s, act, said.Action.Class, when)
+	if q == nil && access == nil {
 		return nil
 	}
-	return &Beside{Filters: q, rules: said.Verdict, findings: filters.Decide(*q)}
+	b := &Beside{Filters: q, Access: access, rules: said.Verdict}
+	if q != nil {
+		b.findings = filters.Decide(*q)
+	}
+	return b
 }
 
 // decideBeside decides an act by a gate, and by what is asked beside it.
-func decideBeside(tx *ledger.Tx, s Constitution, g *governance.Gate, act governance.Act) (governance.Decision, *Beside) {
+func decideBeside(tx *ledger.Tx, s Constitution, g *governance.Gate, act governance.Act, when moment) (governance.Decision,
+	*Beside) {
 	said := g.Decide(act)
-	b := BesideOf(tx, s, act, said)
+	b := besideOf(tx, s, act, said, when)
 	return b.Hear(said), b
 }
 

@@ -24,19 +24,20 @@ func Weigh(c *ledger.Context) error {
 		return err
 	}
 	of := g.of(kind)
-	if of.gate.Len() == 0 && !of.high && !s.beside() {
+	if of.gate.Len() == 0 && !of.high && !s.beside() && !(s.Policies && policed(c.Tx, s, ofActor(c.Tx, c.Cmd))) {
 		return nil
 	}
-	act := actOf(c.Tx, c.Cmd, kind, s, of.rank, moment{core.TimeOf(c.Now), c.Height})
+	when := momentOf(c)
+	act := actOf(c.Tx, c.Cmd, kind, s, of.rank, when)
 	if of.past {
 		act.Context.Past = counted(c.Tx, act.Company, c.Cmd.Actor, act.Action).Past(core.TimeOf(c.Now))
 	}
-	said, beside := decideBeside(c.Tx, s, of.gate, act)
+	said, beside := decideBeside(c.Tx, s, of.gate, act, when)
 	by := ""
 	if said.Verdict == governance.Defer && kind.Has(company.ByGiver) {
 		if p, ok := useFor(c, act.Company, said); ok {
 			act.Context.Approved, by = true, p.ID
-			said, beside = decideBeside(c.Tx, s, of.gate, act)
+			said, beside = decideBeside(c.Tx, s, of.gate, act, when)
 		}
 	}
 	if of.past {
@@ -111,6 +112,9 @@ func actOf(tx *ledger.Tx, cmd *ledger.Command, k company.Kind, s Constitution, r
 	} else {
 		act.Context.Approved = true // a person decides it
 	}
+	if s.Policies {
+		act.Target = targetOf(k, cmd, act.Company)
+	}
 	act.Scope = ScopeOf(tx, s, act.Company, project)
 	return act
 }
@@ -119,7 +123,10 @@ func actOf(tx *ledger.Tx, cmd *ledger.Command, k company.Kind, s Constitution, r
 type moment struct {
 	at     core.Time
 	height uint64
+	adrift bool // at a node without a lease
 }
+
+func momentOf(c *ledger.Context) moment { return moment{at: core.TimeOf(c.Now), height: c.Height} }
 
 // clearancesOf lists what an agent's permissions clear.
 func clearancesOf(a entity.Agent) (out []string) {
@@ -188,7 +195,10 @@ func refuseDenied(d Decision, v Voice) error {
 
 // speaker says who spoke: a rule, or something beside the rules.
 func (v Voice) speaker() string {
-	if v.Branch == governance.Filtering {
+	switch v.Branch {
+	case governance.Accessing:
+		return "the access policy of the resource tree"
+	case governance.Filtering:
 		return "the filter " + v.Rule + " of the company"
 	}
 	return "rule " + v.Rule + " of the constitution"

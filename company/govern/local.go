@@ -1,6 +1,7 @@
 package govern
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,6 +18,7 @@ type Local struct {
 	Counter *Counter           // of the node, for rules about rates and sums; nil: the act is the first
 	At      time.Time          // when it is, for the counter
 	Action  string             // a row of governance.Actions, such as network.egress
+	Target  string             // path in the resource tree, "" for that of the company
 	Agent   string             // ID
 	Company ledger.CompanyID   // of the agent
 	Run     string             // under which it acts, "" for none
@@ -62,8 +64,9 @@ func Judge(tx *ledger.Tx, l Local) (j Judgement) {
 	if s.Elevations && l.Height == 0 {
 		l.Height = tx.Position().Height
 	}
+	when := l.moment()
 	decide := func(act governance.Act) (said governance.Decision) {
-		said, beside = decideBeside(tx, s, g.Gate, act)
+		said, beside = decideBeside(tx, s, g.Gate, act, when)
 		if said.Verdict != governance.Defer || l.Adrift {
 			return said
 		}
@@ -73,7 +76,7 @@ func Judge(tx *ledger.Tx, l Local) (j Judgement) {
 		}
 		act.Context.Approved = true
 		j.Permit = &p
-		said, beside = decideBeside(tx, s, g.Gate, act)
+		said, beside = decideBeside(tx, s, g.Gate, act, when)
 		return said
 	}
 	act := actOfLocal(tx, s, l)
@@ -145,14 +148,25 @@ func actOfLocal(tx *ledger.Tx, s Constitution, l Local) governance.Act {
 		act.Context.Clearances = append(act.Context.Clearances, clearancesOf(*a)...)
 		if !l.Adrift && !l.At.IsZero() { // in force until revoked: a node without a lease may not know of that
 			act.Context.Clearances = append(act.Context.Clearances,
-				clearedFor(tx, s, l.Company, l.Agent, moment{core.TimeOf(l.At), l.Height})...)
+				clearedFor(tx, s, l.Company, l.Agent, l.moment())...)
 		}
 	}
 	if r := entity.RunTable.Look(tx, l.Company, l.Run); l.Run != "" && r != nil {
 		act.Context.Issue, project = r.Context.IssueID, r.Context.ProjectID
 	}
+	if s.Policies {
+		act.Target = l.Target
+	}
 	act.Scope = ScopeOf(tx, s, l.Company, project)
 	return act
+}
+
+func (l Local) moment() moment {
+	when := moment{height: l.Height, adrift: l.Adrift}
+	if !l.At.IsZero() {
+		when.at = core.TimeOf(l.At)
+	}
+	return when
 }
 
 // Record is the payload of governance.record: decisions of one company that a node has made.
@@ -175,6 +189,8 @@ func (d Decision) ofCompany(tx *ledger.Tx) error {
 	case d.Act.Agent == "" && d.Run == "" && issue == "": // the board's own act
 	case d.Beside != nil && d.Beside.Filters != nil && d.Beside.Filters.Agent != d.Act.Agent:
 		return ledger.Refuse(ledger.Unprocessable, nil, "decisions: the filters were asked about another agent")
+	case d.Beside != nil && d.Beside.Access != nil && !slices.Contains(d.Beside.Access.Subjects, "agent:"+d.Act.Agent):
+		return ledger.Refuse(ledger.Unprocessable, nil, "decisions: the access policy was asked about another agent")
 	case entity.AgentTable.Look(tx, d.Company, d.Act.Agent) == nil:
 		return entity.ErrNoAgent()
 	case d.Run != "" && entity.RunTable.Look(tx, d.Company, d.Run) == nil:

@@ -107,7 +107,8 @@ type AskPermit struct {
 	Seconds   uint64             `cbor:"6,keyasint,omitempty"` // how long it holds; 0: [PermitFor]
 	Known     governance.Context `cbor:"7,keyasint"`
 	Run       string             `cbor:"8,keyasint,omitempty"`
-	Detail    string             `cbor:"9,keyasint,omitempty"` // what people see of the arguments
+	Detail    string             `cbor:"9,keyasint,omitempty"`  // what people see of the arguments
+	Target    string             `cbor:"10,keyasint,omitempty"` // path in the resource tree, "" for that of the company
 }
 
 // A PermitAnswer says what became of it: granted, waiting for a person, or denied.
@@ -260,6 +261,8 @@ func (p AskPermit) check(c *ledger.Context) error {
 		return ledger.Refuse(ledger.Invalid, nil, "arguments: want a SHA-256 in hex")
 	case p.Seconds > uint64(MaxPermitFor/time.Second):
 		return ledger.Refuse(ledger.Invalid, nil, "ttl_seconds: at most %d", uint64(MaxPermitFor/time.Second))
+	case p.Target != "" && governance.CheckPath(p.Target) != nil:
+		return ledger.Refuse(ledger.Invalid, nil, "target: %s", governance.CheckPath(p.Target))
 	case len(p.Detail) > MaxDetail:
 		return ledger.Refuse(ledger.Invalid, nil, "detail: at most %d bytes", MaxDetail)
 	case core.IsAgent(c) && p.Agent != c.Cmd.Actor.ID:
@@ -295,12 +298,12 @@ func askPermit(c *ledger.Context, p AskPermit) (any, error) {
 		p.Known.Workspace = "" // an agent does not say in its own favour which folder is its own
 	}
 	act := actOfLocal(c.Tx, s, Local{Action: p.Action, Agent: p.Agent, Company: of, Run: p.Run, At: c.Now, Height: c.Height,
-		Known: p.Known})
+		Known: p.Known, Target: p.Target})
 	act.Context.Past = p.Known.Past
 	if err := act.Check(); err != nil {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "%s", err)
 	}
-	said, beside := decideBeside(c.Tx, s, g.Gate, act)
+	said, beside := decideBeside(c.Tx, s, g.Gate, act, momentOf(c))
 	d := decisionOf(c, act, said, s)
 	d.Run, d.Actor, d.Kind, d.Beside = p.Run, "agent", "", beside
 	if !core.IsAgent(c) && !core.IsBoard(c) {

@@ -208,23 +208,24 @@ func decideAgain(c *ledger.Context, w waiting, approved bool) (Decision, error) 
 	if !ok && w.Act == nil {
 		return Decision{}, errUnreadable(fmt.Errorf("there is no command %s", w.Kind))
 	}
+	when := momentOf(c)
 	if w.Act != nil {
 		known := w.Act.Context
 		act := actOfLocal(c.Tx, s, Local{Action: w.Act.Action, Agent: w.Actor.ID, Company: c.Cmd.Company, Run: w.Run,
-			At: c.Now, Height: c.Height, Known: known})
+			At: c.Now, Height: c.Height, Known: known, Target: w.Act.Target})
 		act.Context.Approved, act.Context.Past = approved, known.Past
-		said, beside := decideBeside(c.Tx, s, g.Gate, act)
+		said, beside := decideBeside(c.Tx, s, g.Gate, act, when)
 		d := decisionOf(c, act, said, s)
 		d.Run, d.Actor, d.Beside = w.Run, w.Actor.Type, beside
 		return d, nil
 	}
 	cmd, _ := w.command(c.Tx, c.Cmd.Company)
-	act := actOf(c.Tx, &cmd, kind, s, true, moment{core.TimeOf(c.Now), c.Height})
+	act := actOf(c.Tx, &cmd, kind, s, true, when)
 	act.Context.Approved = approved
 	if g.of(kind).past {
 		act.Context.Past = counted(c.Tx, act.Company, w.Actor, act.Action).Past(core.TimeOf(c.Now))
 	}
-	said, beside := decideBeside(c.Tx, s, g.of(kind).gate, act)
+	said, beside := decideBeside(c.Tx, s, g.of(kind).gate, act, when)
 	d := decisionOf(c, act, said, s)
 	d.Kind, d.Run, d.Actor, d.Beside = kind.Name, w.Run, w.Actor.Type, beside
 	return d, nil

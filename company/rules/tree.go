@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
 	"path"
@@ -12,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/secret"
@@ -21,18 +21,6 @@ import (
 )
 
 // The resource tree is a view of the state; only grants and the last commitment to its root are rows of their own.
-
-// A TreeGrant is one row of the access policy of the tree.
-type TreeGrant struct {
-	Path     string    `cbor:"1,keyasint"`
-	Subject  string    `cbor:"2,keyasint"`
-	Role     string    `cbor:"3,keyasint,omitempty"`
-	Deny     bool      `cbor:"4,keyasint,omitempty"`
-	Delegate bool      `cbor:"5,keyasint,omitempty"`
-	Until    core.Time `cbor:"6,keyasint,omitempty"` // 0: never
-	By       string    `cbor:"7,keyasint"`           // subject
-	At       core.Time `cbor:"8,keyasint"`
-}
 
 // A TreeCommit is a root that was committed on the chain. Every node calculates it when it applies the command, so a node whose
 // state differs stores another row, and is found as every difference is.
@@ -64,10 +52,7 @@ type (
 	}
 )
 
-var (
-	treeGrants  = ledger.NewMeshTable[string, TreeGrant]("tree-grant")
-	treeCommits = ledger.NewMeshTable[string, TreeCommit]("tree-root")
-)
+var treeCommits = ledger.NewMeshTable[string, TreeCommit]("tree-root")
 
 const (
 	// MaxTreeGrants bounds the grants of a mesh: a decision looks at all of them.
@@ -86,12 +71,20 @@ const (
 
 var treeRules = company.Rules{Kinds: []company.Kind{
 	{Name: "resource_tree.grant", From: company.FromBoard | company.FromAgent, Traits: company.Personal | company.NoWork,
-		Weight: company.Weights.Empowering, Do: ledger.Typed(grantTree)},
+		Weight: company.Weights.Empowering, Target: treeTarget, Do: ledger.Typed(grantTree)},
 	{Name: "resource_tree.revoke", From: company.FromBoard | company.FromAgent, Traits: company.Personal | company.NoWork,
-		Weight: company.Weights.SetUp, Do: ledger.Typed(revokeTree)},
+		Weight: company.Weights.SetUp, Target: treeTarget, Do: ledger.Typed(revokeTree)},
 	{Name: KindTreeCommit, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Upkeep,
 		Do: ledger.Typed(commitTree)},
 }}
+
+func treeTarget(cmd *ledger.Command) string {
+	var p struct {
+		Path string `cbor:"1,keyasint"`
+	}
+	_ = ledger.Unmarshal(cmd.Payload, &p) // the handler refuses what can not be read
+	return p.Path
+}
 
 // Tree returns the resource tree. It lists names of secrets, and nothing else of them.
 func Tree(tx *ledger.Tx) (governance.Tree, error) { return governance.Plant(vertices(tx)) }
@@ -115,7 +108,7 @@ func vertices(tx *ledger.Tx) (out []governance.Vertex) {
 	}
 	categories := map[string]bool{}
 	for _, t := range skill.Catalogue() {
-		at := "/kernel/tools/" + strings.ToLower(t.Category)
+		at := t.Namespace()
 		if !categories[at] {
 			categories[at] = true
 			add(governance.Namespace, nil, at)
@@ -202,18 +195,6 @@ func outcomeOf(tx *ledger.Tx, r entity.Run) (o governance.Score) {
 // LastTreeCommit returns the newest root on the chain.
 func LastTreeCommit(tx *ledger.Tx) (TreeCommit, bool) { return treeCommits.Get(tx, theTree) }
 
-// TreeGrants returns the stored grants, by path and subject.
-func TreeGrants(tx *ledger.Tx) (out []TreeGrant) {
-	for _, g := range treeGrants.All(tx) {
-		out = append(out, g)
-	}
-	slices.SortFunc(out, func(a, b TreeGrant) int {
-		return strings.Compare(a.Path+"\x00"+a.Subject,
-			b.Path+"\x00"+b.Subject)
-	})
-	return out
-}
-
 // TreeSubjects returns the names that a caller has in grants.
 func TreeSubjects(tx *ledger.Tx, actor ledger.Actor) []string {
 	out := []string{actor.Type + ":" + actor.ID, "*"}
@@ -234,7 +215,7 @@ func TreeSubjects(tx *ledger.Tx, actor ledger.Actor) []string {
 func TreePolicy(tx *ledger.Tx, actor ledger.Actor) (out []governance.Grant) {
 	me := actor.Type + ":" + actor.ID
 	implied := func(p string, role governance.TreeRole) {
-		out = append(out, governance.Grant{Path: p, Subject: me, Role: role})
+		out = append(out, governance.Grant{Path: p, Subject: me, Role: role, Implied: true})
 	}
 	for _, p := range []string{"/apps", "/environments", "/kernel"} {
 		implied(p, governance.TreeViewer)
@@ -261,16 +242,10 @@ func TreePolicy(tx *ledger.Tx, actor ledger.Actor) (out []governance.Grant) {
 			implied("/companies/"+string(m.Company), role)
 		}
 	}
-	for _, g := range TreeGrants(tx) {
-		out = append(out, governance.Grant{Path: g.Path, Subject: g.Subject, Role: governance.TreeRole(g.Role), Deny: g.Deny,
-			Delegate: g.Delegate, Until: int64(g.Until)})
+	for _, g := range govern.TreeGrants(tx) {
+		out = append(out, g.Grant())
 	}
 	return out
-}
-
-func grantID(p, subject string) string {
-	h := sha256.Sum256([]byte(p + "\x00" + subject))
-	return hex.EncodeToString(h[:16])
 }
 
 // checkTreeGrant refuses a grant that is not one.
@@ -304,23 +279,22 @@ func grantTree(c *ledger.Context, p SaveTreeGrant) (any, error) {
 	if err := checkTreeGrant(c.Tx, p, now); err != nil {
 		return nil, err
 	}
-	wanted := governance.Grant{Path: p.Path, Subject: p.Subject, Role: governance.TreeRole(p.Role), Deny: p.Deny,
-		Delegate: p.Delegate, Until: int64(p.Until)}
+	wanted := govern.TreeGrant{Path: p.Path, Subject: p.Subject, Role: p.Role, Deny: p.Deny, Delegate: p.Delegate,
+		Until: p.Until}.Grant()
 	me := c.Cmd.Actor.Type + ":" + c.Cmd.Actor.ID
 	if !governance.MayGrant(TreePolicy(c.Tx, c.Cmd.Actor), TreeSubjects(c.Tx, c.Cmd.Actor), wanted, int64(now)) &&
-		!governance.MayGrant(implied(c.Tx, c.Cmd.Actor), []string{me}, wanted, int64(now)) {
+		!governance.MayGrant(TreeImplied(c.Tx, c.Cmd.Actor), []string{me}, wanted, int64(now)) {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "path: you have no right to grant this on %s", p.Path)
 	}
-	n := 0
-	for range treeGrants.All(c.Tx) {
-		n++
-	}
-	id := grantID(p.Path, p.Subject)
-	if _, there := treeGrants.Get(c.Tx, id); !there && n >= MaxTreeGrants {
+	n, id := len(govern.TreeGrants(c.Tx)), govern.GrantID(p.Path, p.Subject)
+	if _, there := govern.TreeGrantOf(c.Tx, p.Path, p.Subject); !there && n >= MaxTreeGrants {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "The resource tree has %d grants, which is the most; revoke some", n)
 	}
-	g := TreeGrant{p.Path, p.Subject, p.Role, p.Deny, p.Delegate, p.Until, me, now}
-	treeGrants.Put(c.Tx, id, g)
+	g := govern.TreeGrant{Path: p.Path, Subject: p.Subject, Role: p.Role, Deny: p.Deny, Delegate: p.Delegate, Until: p.Until,
+		By: me, At: now}
+	if err := govern.PutTreeGrant(c.Tx, g); err != nil {
+		return nil, err
+	}
 	c.Record(ledger.Change{Action: "resource_tree.granted", EntityType: "resource_tree", EntityID: id,
 		Details: core.Object{}.Str("path", p.Path).Str("subject", p.Subject).Str("role", p.Role).
 			Bool("deny", p.Deny).Close()})
@@ -328,28 +302,28 @@ func grantTree(c *ledger.Context, p SaveTreeGrant) (any, error) {
 }
 
 func revokeTree(c *ledger.Context, p DropTreeGrant) (any, error) {
-	id := grantID(p.Path, p.Subject)
-	g, ok := treeGrants.Get(c.Tx, id)
+	id := govern.GrantID(p.Path, p.Subject)
+	g, ok := govern.TreeGrantOf(c.Tx, p.Path, p.Subject)
 	me := c.Cmd.Actor.Type + ":" + c.Cmd.Actor.ID
 	switch {
 	case !ok:
 		return nil, ledger.Refuse(ledger.NotFound, nil, "subject: %s has no grant on %s", p.Subject, p.Path)
 	case g.By != me && !governance.Permits(TreePolicy(c.Tx, c.Cmd.Actor), TreeSubjects(c.Tx, c.Cmd.Actor),
 		path.Dir(p.Path), "change", int64(core.TimeOf(c.Now))).Allowed &&
-		!governance.Permits(implied(c.Tx, c.Cmd.Actor), []string{me}, p.Path, "change", int64(core.TimeOf(c.Now))).Allowed:
+		!governance.Permits(TreeImplied(c.Tx, c.Cmd.Actor), []string{me}, p.Path, "change", int64(core.TimeOf(c.Now))).Allowed:
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "path: you have no right to revoke this on %s", p.Path)
 	}
-	treeGrants.Delete(c.Tx, id)
+	govern.DropTreeGrant(c.Tx, g)
 	c.Record(ledger.Change{Action: "resource_tree.revoked", EntityType: "resource_tree", EntityID: id,
 		Details: core.Object{}.Str("path", p.Path).Str("subject", p.Subject).Close()})
 	return g, nil
 }
 
-// implied are the grants that follow from who the caller is. A stored denial does not take away the right to grant and revoke
+// TreeImplied are the grants that follow from who the caller is. A stored denial does not take away the right to grant and revoke
 // that they give: else who denies everybody could not mend it.
-func implied(tx *ledger.Tx, actor ledger.Actor) []governance.Grant {
+func TreeImplied(tx *ledger.Tx, actor ledger.Actor) []governance.Grant {
 	all := TreePolicy(tx, actor)
-	return all[:len(all)-len(TreeGrants(tx))]
+	return all[:len(all)-len(govern.TreeGrants(tx))]
 }
 
 func commitTree(c *ledger.Context, _ CommitTree) (any, error) {

@@ -229,9 +229,9 @@ const (
 
 var instructionKinds = []company.Kind{
 	{Name: KindInstructionsFile, From: company.FromBoard | company.FromAgent, Traits: company.Importable,
-		Weight: company.Weights.Skilling, Do: ledger.Typed(saveInstructionFile)},
+		Weight: company.Weights.Skilling, Target: company.AgentFirst, Do: ledger.Typed(saveInstructionFile)},
 	{Name: KindInstructionsSet, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Skilling,
-		Do: ledger.Typed(setInstructions)},
+		Target: company.AgentFirst, Do: ledger.Typed(setInstructions)},
 }
 
 // mayInstruct allows the board, the agent itself and its managers to change an agent's

@@ -149,7 +149,7 @@ var skillKinds = []company.Kind{
 	{Name: KindSkillFile, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills,
 		Traits: company.Importable, Weight: company.Weights.Skilling, Do: ledger.Typed(saveSkillFile)},
 	{Name: KindAgentSkills, From: company.FromBoard | company.FromAgent, Traits: company.Importable,
-		Weight: company.Weights.Skilling, Do: ledger.Typed(syncSkills)},
+		Weight: company.Weights.Skilling, Target: company.AgentFirst, Do: ledger.Typed(syncSkills)},
 }
 
 // SkillsOf returns the skills of company by slug.

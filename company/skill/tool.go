@@ -2,6 +2,7 @@ package skill
 
 import (
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -173,7 +174,25 @@ var toolKinds = []company.Kind{
 	{Name: KindToolRevoke, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Halting,
 		Do: ledger.Typed(revokeTool)},
 	{Name: KindToolExecute, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork | company.ByGiver,
-		Weight: company.Weights.Execute, Do: ledger.Typed(executeTool)},
+		Weight: company.Weights.Execute, Target: targetOfTool, Do: ledger.Typed(executeTool)},
+}
+
+func targetOfTool(cmd *ledger.Command) string {
+	var p ExecuteTool
+	if ledger.Unmarshal(cmd.Payload, &p) != nil {
+		return ""
+	}
+	return TreePath(cmd.Company, p.Name)
+}
+
+// TreePath returns where a tool stands in the resource tree: one of the kernel's, or of a company.
+func TreePath(of ledger.CompanyID, name string) string {
+	for _, t := range Catalogue() {
+		if t.Name == name {
+			return t.Namespace() + "/" + name
+		}
+	}
+	return "/companies/" + string(of) + "/tools/" + url.PathEscape(name)
 }
 
 func isToolName(s string) bool {

@@ -1,5 +1,7 @@
 package skill
 
+import "strings"
+
 // A CatalogueTool is a tool of the kernel's catalogue: its name, the effect by which its
 // calls are judged, and the part of this program that does the same.
 type CatalogueTool struct {
@@ -11,6 +13,9 @@ type CatalogueTool struct {
 	// Native is the route or other part of this program that does the same; nil if none does.
 	Native *string `json:"native"`
 }
+
+// Namespace returns the vertex of the resource tree below which the tool stands.
+func (t CatalogueTool) Namespace() string { return "/kernel/tools/" + strings.ToLower(t.Category) }
 
 // Catalogue returns the tools of the kernel, sorted by category and name. Effects are in
 // thousandths.

@@ -1,0 +1,206 @@
+package govern
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/governance"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A TreeGrant is one row of the access policy of the resource tree.
+type TreeGrant struct {
+	Path     string    `cbor:"1,keyasint"`
+	Subject  string    `cbor:"2,keyasint"`
+	Role     string    `cbor:"3,keyasint,omitempty"`
+	Deny     bool      `cbor:"4,keyasint,omitempty"`
+	Delegate bool      `cbor:"5,keyasint,omitempty"`
+	Until    core.Time `cbor:"6,keyasint,omitempty"` // 0: never
+	By       string    `cbor:"7,keyasint"`           // subject
+	At       core.Time `cbor:"8,keyasint"`
+}
+
+// Grant returns what g says.
+func (g TreeGrant) Grant() governance.Grant {
+	return governance.Grant{Path: g.Path, Subject: g.Subject, Role: governance.TreeRole(g.Role), Deny: g.Deny,
+		Delegate: g.Delegate, Until: int64(g.Until)}
+}
+
+// Rows of the mesh, and one of each company that has a policy. They say where the gate has to look:
+//
+//	tree-grant/<hash>               the grants, by path and subject
+//	tree-policy/outside             how many grants are on no company
+//	tree-policies/company           how many are on the company, or below it
+var (
+	treeGrants      = ledger.NewMeshTable[string, TreeGrant]("tree-grant")
+	outsidePolicy   = ledger.NewMeshTable[string, kept]("tree-policy")
+	companyPolicies = ledger.NewTable[string, kept]("tree-policies")
+)
+
+const (
+	outsideCompanies = "outside"
+	companiesPath    = "/companies/"
+)
+
+// GrantID names the grant of a subject on a path.
+func GrantID(p, subject string) string {
+	h := sha256.Sum256([]byte(p + "\x00" + subject))
+	return hex.EncodeToString(h[:16])
+}
+
+// TreeGrantOf returns the grant of a subject on a path.
+func TreeGrantOf(tx *ledger.Tx, p, subject string) (TreeGrant, bool) {
+	return treeGrants.Get(tx, GrantID(p, subject))
+}
+
+// TreeGrants returns all grants, by path and subject.
+func TreeGrants(tx *ledger.Tx) (out []TreeGrant) {
+	for _, g := range treeGrants.All(tx) {
+		out = append(out, g)
+	}
+	slices.SortFunc(out, func(a, b TreeGrant) int {
+		return strings.Compare(a.Path+"\x00"+a.Subject, b.Path+"\x00"+b.Subject)
+	})
+	return out
+}
+
+// PutTreeGrant stores a grant in place of the one of its subject on its path. From the first one on the gate asks the policy.
+func PutTreeGrant(tx *ledger.Tx, g TreeGrant) error {
+	s, err := InForce(tx)
+	if err != nil {
+		return errUnreadable(err)
+	}
+	if !s.Policies {
+		s.Policies = true
+		constitutions.Put(tx, now, s)
+		for _, there := range TreeGrants(tx) { // those that were made before the gate asked
+			countPolicy(tx, there.Path, 1)
+		}
+	}
+	if _, there := TreeGrantOf(tx, g.Path, g.Subject); !there {
+		countPolicy(tx, g.Path, 1)
+	}
+	treeGrants.Put(tx, GrantID(g.Path, g.Subject), g)
+	return nil
+}
+
+// DropTreeGrant deletes a grant.
+func DropTreeGrant(tx *ledger.Tx, g TreeGrant) {
+	treeGrants.Delete(tx, GrantID(g.Path, g.Subject))
+	if s, err := InForce(tx); err == nil && s.Policies {
+		countPolicy(tx, g.Path, -1)
+	}
+}
+
+// countPolicy counts a grant where the gate looks for it.
+func countPolicy(tx *ledger.Tx, p string, by int64) {
+	id, below := strings.CutPrefix(p, companiesPath)
+	id, _, _ = strings.Cut(id, "/")
+	of := ledger.CompanyID(id)
+	if below && !tx.Has(entity.CompanyTable.Key(of, of)) {
+		return // it is gone, with its count
+	}
+	var n kept
+	if below {
+		n, _ = companyPolicies.Get(tx, of, ofCompany)
+	} else {
+		n, _ = outsidePolicy.Get(tx, outsideCompanies)
+	}
+	n.Count = uint64(max(int64(n.Count)+by, 0))
+	switch {
+	case below && n.Count > 0:
+		companyPolicies.Put(tx, of, ofCompany, n)
+	case below:
+		companyPolicies.Delete(tx, of, ofCompany)
+	case n.Count > 0:
+		outsidePolicy.Put(tx, outsideCompanies, n)
+	default:
+		outsidePolicy.Delete(tx, outsideCompanies)
+	}
+}
+
+// policed reports whether the policy of the resource tree can say something about acts in a company.
+func policed(tx *ledger.Tx, s Constitution, of ledger.CompanyID) bool {
+	return s.Policies && of != "" &&
+		(companyPolicies.Look(tx, of, ofCompany) != nil || outsidePolicy.Look(tx, outsideCompanies) != nil)
+}
+
+// targetOf returns the path that a command is about.
+func targetOf(k company.Kind, cmd *ledger.Command, of ledger.CompanyID) string {
+	target := ""
+	if k.Target != nil {
+		target = k.Target(cmd)
+	}
+	if target != "" && target[0] != '/' {
+		target = companiesPath + string(of) + "/" + target
+	}
+	if governance.CheckPath(target) != nil {
+		return ""
+	}
+	return target
+}
+
+// An Access is what the policy of the resource tree was asked about an act, with the grants that it has for it.
+type Access struct {
+	Path     string             `cbor:"1,keyasint"`
+	Action   string             `cbor:"2,keyasint"` // see [governance.Needed]
+	Subjects []string           `cbor:"3,keyasint"` // names of who acts
+	Grants   []governance.Grant `cbor:"4,keyasint"`
+	At       int64              `cbor:"5,keyasint"`
+}
+
+// accessOf returns what the policy is asked about an act, nil where no grant concerns it. It is about agents: people have
+// their roles, and could not mend a policy that is about them.
+func accessOf(tx *ledger.Tx, s Constitution, act governance.Act, class governance.Class, when moment) *Access {
+	if !policed(tx, s, act.Company) || act.Agent == "" || entity.AgentTable.Look(tx, act.Company, act.Agent) == nil {
+		return nil
+	}
+	q := &Access{Path: act.Target, Action: governance.Needed(class), At: int64(when.at),
+		Subjects: []string{"agent:" + act.Agent, "company:" + string(act.Company), "*"}}
+	if q.Path == "" {
+		q.Path = companiesPath + string(act.Company)
+	}
+	if when.at == 0 {
+		q.At = math.MaxInt64
+	}
+	for at := q.Path; ; at = path.Dir(at) {
+		for _, subject := range q.Subjects {
+			// A node without a lease may not know that a grant was revoked: none helps there.
+			if g := treeGrants.Look(tx, GrantID(at, subject)); g != nil && (g.Deny || !when.adrift) {
+				q.Grants = append(q.Grants, g.Grant())
+			}
+		}
+		if at == "/" {
+			break
+		}
+	}
+	if len(q.Grants) == 0 {
+		return nil
+	}
+	return q
+}
+
+// AccessPolicy is the name under which the policy speaks.
+const AccessPolicy = "ACCESS-POLICY"
+
+// hear returns the decision with what the policy says. Where no grant is for who acts it says nothing.
+func (q *Access) hear(d governance.Decision) governance.Decision {
+	a := governance.Permits(q.Grants, q.Subjects, q.Path, q.Action, q.At)
+	if a.By == nil || a.Allowed {
+		return d.Heard(governance.Accessing, []string{AccessPolicy})
+	}
+	said := " for " + a.By.Subject + " it is denied"
+	if !a.By.Deny {
+		said = " " + a.By.Subject + " is " + string(a.By.Role)
+	}
+	return d.Heard(governance.Accessing, []string{AccessPolicy}, governance.Voice{Rule: AccessPolicy,
+		Title: "Access policy of the resource tree", Severity: governance.Critical, Verdict: governance.Deny,
+		Reason: "the agent may not " + q.Action + " " + q.Path + ": on " + a.By.Path + said})
+}
