@@ -26,6 +26,8 @@ const (
 	recallTries = 60
 	// recallWait bounds how long nodes may take to index what was added.
 	recallWait = 10 * time.Minute
+	// recallGraphFrom is from how many vectors on a collection keeps a graph.
+	recallGraphFrom = 20_000
 	// restingSentences are remembered by the mesh whose idle cost is measured: a mind takes
 	// some minutes to look at them.
 	restingSentences = 3000
@@ -383,6 +385,12 @@ type memoryStats struct {
 	Models            []struct{ Vectors, Linked int }
 }
 
+// whole reports whether all memories are in the index, and in the graph where there is one.
+func (s memoryStats) whole(count int) bool {
+	return s.Building == nil && s.Indexed >= count && len(s.Models) > 0 &&
+		(s.Models[0].Linked == s.Models[0].Vectors || s.Models[0].Vectors < recallGraphFrom)
+}
+
 func (c *remembering) stats(ctx context.Context, node int) (s memoryStats, err error) {
 	err = c.call(ctx, node, "GET", "/api/v1/memory/stats?companyId="+url.QueryEscape(c.company), "", "", nil, &s)
 	return s, err
@@ -435,8 +443,7 @@ func (c *remembering) indexed(ctx context.Context) error {
 	for node := range c.nodes {
 		for {
 			s, err := c.stats(ctx, node)
-			if err == nil && s.Building == nil && s.Indexed >= c.count && len(s.Models) > 0 &&
-				s.Models[0].Linked == s.Models[0].Vectors {
+			if err == nil && s.whole(c.count) {
 				break
 			}
 			if time.Since(began) > recallWait {
@@ -567,7 +574,7 @@ func (c *remembering) restart(ctx context.Context) error {
 		ready = append(ready, time.Since(began))
 		for {
 			s, err := c.stats(ctx, at)
-			if err == nil && s.Building == nil && s.Indexed >= c.count && s.Models[0].Linked == s.Models[0].Vectors {
+			if err == nil && s.whole(c.count) {
 				break
 			}
 			if time.Since(began) > recallWait {
