@@ -40,7 +40,7 @@ export const keys = {
   models: (company: string, part?: string) => (part ? ['models', company, part] as const : ['models', company] as const),
   /** Of the gate: its rules, decisions and amendments, and the resource tree. */
   govern: (part: string, filter?: unknown) => (filter === undefined ? ['govern', part] as const : ['govern', part, filter] as const),
-  apps: (company: string) => ['apps', company] as const,
+  apps: (company: string, part?: string) => (part ? ['apps', company, part] as const : ['apps', company] as const),
   /** Of a company, or of 'mesh'. */
   topics: (company: string, part?: unknown) => (part === undefined ? ['topics', company] as const : ['topics', company, part] as const),
   cron: (company: string) => ['cron', company] as const,
@@ -48,6 +48,12 @@ export const keys = {
   kernel: (part: string, filter?: unknown) => (filter === undefined ? ['kernel', part] as const : ['kernel', part, filter] as const),
   /** Of the mesh. */
   mesh: (part: string) => ['mesh', part] as const,
+}
+
+/** What of an issue is read again for a change that touches no more of it; patchFrom writes the rest. */
+const partsOf: Record<string, string[]> = {
+  'issue.comment_added': ['comments', 'activity'], 'issue.comment_deleted': ['comments', 'activity'],
+  'issue.read_marked': [], 'issue.read_unmarked': [], 'issue.push_told': ['activity'],
 }
 
 /** keysOf returns the keys of all entries that an event may have changed. */
@@ -59,16 +65,21 @@ export function keysOf(event: LiveEvent): QueryKey[] {
     const run = p.runId ? [keys.run(p.runId)] : []
     if (event.type === 'heartbeat.run.event' || event.type === 'heartbeat.run.progress') return [...run, keys.liveRuns(of)]
     const issue = p.issueId ? [keys.issue(p.issueId)] : []
-    return [...run, ...issue, keys.mesh('stop'), keys.liveRuns(of), keys.runs(of), keys.dashboard(of), keys.badges(of), keys.attention(of), keys.costs(of)]
+    return [...run, ...issue, keys.mesh('stop'), keys.kernel('processes'), keys.liveRuns(of), keys.runs(of), keys.dashboard(of), keys.badges(of), keys.attention(of), keys.costs(of)]
   }
   if (event.type === 'agent.status') return [keys.agents(of), ...(p.agentId ? [keys.agent(p.agentId)] : []), keys.dashboard(of), keys.badges(of)]
   const about = p.entityId ?? ''
-  // A command that the gate let through with a warning is a decision, and no change says so.
-  const always: QueryKey[] = [keys.activity(of), keys.govern('decisions')]
+  // A command that the gate let through with a warning is a decision, and no change says so; any change may change the tree.
+  const always: QueryKey[] = [keys.activity(of), keys.govern('decisions'), keys.govern('treeRoot')]
   const identifier = p.details?.['identifier']
   const issues = (id: string): QueryKey[] => [keys.issue(id), ...(typeof identifier === 'string' ? [keys.issue(identifier)] : []), keys.issues(of), keys.dashboard(of), keys.badges(of), keys.attention(of)]
   switch (p.entityType) {
-    case 'issue': return [...issues(about), ...always]
+    case 'issue': {
+      const part = partsOf[p.action ?? '']
+      const names = [about, identifier].filter((id) => typeof id === 'string')
+      if (part) return [...names.flatMap((id) => part.map((name) => keys.issue(id, name))), ...always, keys.attention(of), keys.badges(of)]
+      return [...issues(about), ...always]
+    }
     case 'agent': return [...always, keys.agents(of), keys.agent(about), keys.dashboard(of), keys.badges(of)]
     case 'approval': return [...always, keys.approvals(of), keys.approval(about), keys.dashboard(of), keys.badges(of), keys.attention(of)]
     case 'heartbeat_run': return [...always, keys.liveRuns(of), keys.runs(of), keys.run(about)]
@@ -92,9 +103,10 @@ export function keysOf(event: LiveEvent): QueryKey[] {
     case 'decision': return always
     case 'amendment': return [...always, keys.govern('amendments'), keys.govern('amendment'), keys.govern('rules'), keys.govern('packs')]
     case 'governance_permit': return [...always, keys.govern('permits')]
-    case 'resource_tree': return [...always, keys.govern('tree'), keys.govern('treeRoot')]
+    case 'elevation': return [...always, keys.govern('elevations')]
+    case 'resource_tree': return [...always, keys.govern('tree')]
     case 'mesh': return [...always, keys.mesh('stop'), keys.mesh('info'), keys.govern('place'), keys.govern('rules')]
-    case 'node': return [...always, keys.mesh('members'), keys.mesh('autopilot'), keys.mesh('requests')]
+    case 'node': return [...always, keys.mesh('members'), keys.mesh('autopilot'), keys.mesh('requests'), keys.mesh('doctor'), keys.mesh('info')]
     case 'token': return [...always, keys.mesh('tokens')]
     case 'instance_settings': return [...always, keys.mesh('general'), keys.mesh('experimental'), keys.mesh('auth')]
     case 'process': return [...always, keys.kernel('declared'), keys.kernel('processes'), keys.kernel('services')]
@@ -111,10 +123,10 @@ const single = new Set(['issue', 'agent', 'project', 'routine', 'approval', 'run
 /** withNames adds the keys of what a page reads by another name: an event has an issue's ID, its address the identifier. */
 export function withNames(client: Pick<QueryClient, 'getQueriesData'>, all: QueryKey[]): QueryKey[] {
   const out = [...all]
-  for (const [kind, id] of all) {
+  for (const [kind, id, ...part] of all) {
     if (typeof kind !== 'string' || !single.has(kind) || typeof id !== 'string') continue
     for (const [key, data] of client.getQueriesData<{ id?: unknown }>({ queryKey: [kind] })) {
-      if (key.length === 2 && key[1] !== id && data?.id === id) out.push(key)
+      if (key.length === 2 && key[1] !== id && data?.id === id) out.push([...key, ...part])
     }
   }
   return out
@@ -134,6 +146,7 @@ export function patchFrom(client: QueryClient, event: LiveEvent): void {
     client.setQueryData<{ id: string; status: string }[]>(keys.liveRuns(event.companyId), (rows) =>
       over ? rows?.filter((row) => row.id !== runId) : rows?.map((row) => (row.id === runId ? { ...row, status } : row)))
   }
+  if (event.type === 'activity.logged' && p.action === 'issue.comment_added') patchComment(client, event)
   if (event.type === 'activity.logged' && p.entityType === 'issue' && p.action === 'issue.updated' && p.entityId) {
     const change: Record<string, unknown> = {}
     for (const name of ['status', 'priority', 'title', 'assigneeAgentId', 'assigneeUserId']) {
@@ -141,17 +154,50 @@ export function patchFrom(client: QueryClient, event: LiveEvent): void {
       if (typeof value === 'string') change[name] = value
     }
     if (Object.keys(change).length === 0) return
-    const id = p.entityId
-    client.setQueriesData<unknown>({ queryKey: keys.issues(event.companyId) }, (rows: unknown) =>
-      Array.isArray(rows) ? rows.map((row: { id: string }) => (row.id === id ? { ...row, ...change } : row)) : rows)
+    patchIssue(client, event.companyId, p.entityId, change)
+    const { entityId: id } = p
+    for (const name of [id, p.details?.['identifier']]) {
+      if (typeof name === 'string') client.setQueryData<{ id: string }>(keys.issue(name), (row) => (row?.id === id ? { ...row, ...change } : row))
+    }
   }
 }
 
-// What an event says is to be on screen within 200 ms of its commit. A burst of events reads each entry again at most this often.
-const gather = 30 // ms
-const again = 1_000 // ms between two reads of the same entry
+function patchIssue(client: QueryClient, company: string, id: string, change: Record<string, unknown>): void {
+  client.setQueriesData<unknown>({ queryKey: keys.issues(company) }, (rows: unknown) =>
+    Array.isArray(rows) && rows.some((row: { id: string }) => row.id === id) ? rows.map((row: { id: string }) => (row.id === id ? { ...row, ...change } : row)) : rows)
+}
 
-/** invalidator gathers keys and reads them again, each at most once a second however many events there are. */
+const snippet = 117 // bytes: an event has at most 120 of a comment, and none of half a letter
+type Written = { id: string; body?: string | null }
+
+/** A comment is on screen as its event has it; one that is cut there says so until it is read. */
+function patchComment(client: QueryClient, event: LiveEvent): void {
+  const { entityId: issue, actorId, actorType, details } = event.payload
+  const said = details?.['bodySnippet']
+  const id = details?.['commentId']
+  if (!issue || typeof said !== 'string' || typeof id !== 'string') return
+  patchIssue(client, event.companyId, issue, { updatedAt: event.createdAt })
+  const body = new TextEncoder().encode(said).length < snippet ? said : `${said}…`
+  const agent = actorType === 'agent'
+  const row = { id, issueId: issue, companyId: event.companyId, body, authorAgentId: agent ? actorId : null, authorUserId: agent ? null : actorId, createdAt: event.createdAt, deletedAt: null }
+  for (const name of [issue, details?.['identifier']]) {
+    if (typeof name !== 'string') continue
+    client.setQueryData<Written[]>(keys.issue(name, 'comments'), (rows) => {
+      if (!rows || rows.some((r) => r.id === id)) return rows
+      const sent = rows.findIndex((r) => ownSent(r, said)) // what this page sent, before the answer has its ID
+      return sent < 0 ? [...rows, row] : rows.with(sent, { ...rows[sent], id })
+    })
+  }
+}
+const ownSent = (row: Written, said: string) => !row.id.includes('-') && (row.body ?? '').startsWith(said)
+
+// What an event says is to be on screen within 200 ms of its commit. A burst of events reads each entry again at most this often.
+const gather = 8 // ms
+const again = 1_000 // ms between two reads of the same entry
+const seldom = 3_000 // of long lists, which events patch, and of sums
+const long = new Set(['issues', 'activity', 'runs', 'dashboard', 'costs', 'budgets', 'attention', 'badges', 'govern', 'memory'])
+
+/** invalidator gathers keys and reads them again: the first event at once, then each key at most once a second, or in three, however many there are. */
 export function invalidator(client: Pick<QueryClient, 'invalidateQueries'>, now = () => Date.now(), later: (f: () => void, ms: number) => unknown = setTimeout): (all: QueryKey[]) => void {
   const waiting = new Map<string, QueryKey>()
   const last = new Map<string, number>()
@@ -167,7 +213,7 @@ export function invalidator(client: Pick<QueryClient, 'invalidateQueries'>, now 
     const at = now()
     let next = Infinity
     for (const [name, key] of waiting) {
-      const may = (last.get(name) ?? -Infinity) + again
+      const may = (last.get(name) ?? -Infinity) + (long.has(String(key[0])) ? seldom : again)
       if (may > at) {
         next = Math.min(next, may - at)
         continue

@@ -1,5 +1,5 @@
 // The hooks by which pages read and write. A page takes its data from here or adds a hook of the same form:
-// a key of cache.ts, a call of http.ts. Nothing polls but the mesh's own pages, which no event tells of.
+// a key of cache.ts, a call of http.ts. Nothing polls but what no event tells of (DESIGN.md, Live).
 import { keepPreviousData, QueryClient, useMutation, useQuery, useQueryClient, type QueryKey, type UseQueryResult } from '@tanstack/react-query'
 import { useCallback, useMemo } from 'react'
 import { keys } from './cache'
@@ -33,8 +33,10 @@ export const client = new QueryClient({
   },
 })
 
-/** What no event tells of is asked for this often while it is on screen. */
+/** What no event tells of is asked for this often by the page that is about it, */
 export const poll = 5_000
+/** and this often where it stands beside something else. */
+export const seldom = 30_000
 
 export function useSession() {
   return useQuery({ queryKey: keys.session(), queryFn: ({ signal }) => get('/api/auth/get-session', { signal }) as Promise<{ user?: { id: string; name: string; email: string } } | null>, staleTime: Infinity })
@@ -87,21 +89,22 @@ export function useIssueCost(id: string) {
   return useQuery({ queryKey: keys.issue(id, 'cost'), queryFn: ({ signal }) => get('/api/issues/{id}/cost-summary', { path: { id }, signal }) })
 }
 
-const meshQuery = { refetchInterval: poll, retry: 0, staleTime: 0 } as const
-export function useMesh() {
-  return useQuery({ queryKey: keys.mesh('info'), queryFn: ({ signal }) => get('/api/v1/mesh', { signal }), ...meshQuery })
+// Load, latency and life of nodes are no entries of the chain. What is an entry (who is let in, labels, drain) comes as an event.
+const meshQuery = { refetchInterval: poll, retry: 0, staleTime: poll - 1_000 } as const
+export function useMesh(every: number = seldom) {
+  return useQuery({ queryKey: keys.mesh('info'), queryFn: ({ signal }) => get('/api/v1/mesh', { signal }), ...meshQuery, refetchInterval: every })
 }
-export function useMembers() {
-  return useQuery({ queryKey: keys.mesh('members'), queryFn: ({ signal }) => get('/api/v1/mesh/members', { signal }), ...meshQuery })
+export function useMembers(every: number = seldom) {
+  return useQuery({ queryKey: keys.mesh('members'), queryFn: ({ signal }) => get('/api/v1/mesh/members', { signal }), ...meshQuery, refetchInterval: every })
 }
 export function useAutopilot() {
   return useQuery({ queryKey: keys.mesh('autopilot'), queryFn: ({ signal }) => get('/api/v1/mesh/autopilot', { signal }), ...meshQuery })
 }
 export function useDoctor() {
-  return useQuery({ queryKey: keys.mesh('doctor'), queryFn: ({ signal }) => get('/api/v1/mesh/doctor', { signal }), ...meshQuery, refetchInterval: 30_000 })
+  return useQuery({ queryKey: keys.mesh('doctor'), queryFn: ({ signal }) => get('/api/v1/mesh/doctor', { signal }), ...meshQuery, refetchInterval: seldom })
 }
-export function useJoinRequests() {
-  return useQuery({ queryKey: keys.mesh('requests'), queryFn: ({ signal }) => get('/api/v1/mesh/requests', { signal }), ...meshQuery })
+export function useJoinRequests(every: number = poll) {
+  return useQuery({ queryKey: keys.mesh('requests'), queryFn: ({ signal }) => get('/api/v1/mesh/requests', { signal }), ...meshQuery, refetchInterval: every })
 }
 
 /** Who an ID is: an agent of the company by its name, a person as the board. */

@@ -323,8 +323,15 @@ export function buttonSteps({ page, url, ask, must, wait }) {
       await page.waitForURL(/\/ACM\/routines$/, wait)
     },
     async 'a page whose node answers with a fault says so, and tries again'() {
-      await page.route('**/api/companies/*/goals', (route) => route.fulfill({ status: 500, contentType: 'application/json', body: '{"error":"internal"}' }))
+      let asked = 0
+      await page.route('**/api/companies/*/goals', (route) => { asked++; return route.fulfill({ status: 500, contentType: 'application/json', body: '{"error":"internal"}' }) })
       await page.goto(`${url}/ACM/goals`)
+      // What was read before the stream of events was open is read again by itself, which must not be taken for the button.
+      await page.locator('[data-line=live]').first().waitFor({ ...wait, state: 'attached' })
+      for (let before = -1; before !== asked;) {
+        before = asked
+        await page.waitForTimeout(1_000)
+      }
       await button('Try again').first().waitFor(wait)
       await page.unroute('**/api/companies/*/goals')
       await button('Try again').first().click()

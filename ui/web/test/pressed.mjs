@@ -30,8 +30,6 @@ const unpressed = {
   'pages/members/page.tsx Let in': 'requests of people wait only where invitations ask for one',
   'pages/members/page.tsx Refuse': 'requests of people wait only where invitations ask for one',
   'pages/mesh/page.tsx Trust the machine': 'the steps end on a mesh where people sign in',
-  'pages/nodes/one.tsx Close': 'what a node that is revoked knew; the mesh of the steps keeps its nodes',
-  'pages/nodes/page.tsx Refuse': 'the node that asks is let in',
   'pages/skill/tries.tsx Stop the try': 'a try takes an agent that reads skills',
   'pages/skill/tries.tsx Remove': 'a try takes an agent that reads skills',
   'pages/skills/page.tsx Install': 'the catalogue of the program is installed already',

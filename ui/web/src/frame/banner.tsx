@@ -23,8 +23,9 @@ export function Banner() {
   return null
 }
 
+// A screen reader says it once, and not again for each second that it is older.
 function Strip({ children, bad }: { children: React.ReactNode; bad?: boolean }) {
-  return <div role={bad ? 'alert' : 'status'} className={`no-print flex min-h-9 shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-1 text-sm ${bad ? 'bg-bad/12' : 'bg-warn/12'}`}>{children}</div>
+  return <div role={bad ? 'alert' : 'status'} aria-atomic="false" aria-relevant="additions" className={`no-print flex min-h-9 shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-1 text-sm ${bad ? 'bg-bad/12' : 'bg-warn/12'}`}>{children}</div>
 }
 
 function CutOff({ node, age, at }: { node: string; age: number; at: number }) {

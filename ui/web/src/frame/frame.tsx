@@ -4,6 +4,8 @@ import { InCompany, useAddressed, useStream } from '../company'
 import { standing } from '../http'
 import { typing } from '../keys'
 import { pages } from '../pages/table'
+import { announce, Announcer } from '../parts/announce'
+import { Sheet } from '../parts/overlay'
 import { Empty, Rows } from '../parts/states'
 import { Toasts } from '../parts/toast'
 import { useStore } from '../store'
@@ -26,26 +28,41 @@ export function Frame() {
     if (nobody) void go({ to: '/sign-in', search: { to: at } as never })
   }, [nobody, go, at])
   useKeys(company?.issuePrefix)
+  useArrival(at)
   const open = useStore(sheet)
   return (
     <InCompany.Provider value={company}>
       <a href="#page" className="sr-only focus:not-sr-only">{t.nav.skip}</a>
       <div className="flex h-full">
         <div className="no-print hidden w-[232px] shrink-0 border-r border-line desk:block"><Rail /></div>
-        {open && (
-          <div className="no-print fixed inset-0 z-40 bg-[oklch(0_0_0/0.36)] desk:hidden" onClick={(e) => { if (e.target === e.currentTarget) sheet.set(false) }} onKeyDown={(e) => { if (e.key === 'Escape') sheet.set(false) }}>
-            <div className="appear h-full w-[264px] border-r border-line"><Rail onGo={() => sheet.set(false)} /></div>
-          </div>
-        )}
+        <Sheet open={open} onClose={() => sheet.set(false)} label={t.nav.main}><Rail onGo={() => sheet.set(false)} /></Sheet>
         <div className="flex min-w-0 grow flex-col">
           <Banner />
           <div className="flex min-h-0 grow">{missing ? <Empty icon="companies" title={t.error.notFound} why={t.error.notFoundWhy} /> : waiting ? <div className="grow"><Rows n={14} /></div> : <Outlet />}</div>
           <BottomBar />
         </div>
       </div>
-      <Palette /><Help /><NewIssue /><Toasts />
+      <Palette /><Help /><NewIssue /><Toasts /><Announcer />
     </InCompany.Provider>
   )
+}
+
+const arrival = 300 // ms, in which a page has its title
+
+/** A page that comes is told, and the focus is at it where what had it went with the last page. */
+function useArrival(path: string): void {
+  const first = useRef(true)
+  useEffect(() => {
+    if (first.current) {
+      first.current = false
+      return
+    }
+    const timer = setTimeout(() => {
+      announce(document.title)
+      if (document.activeElement === document.body) document.getElementById('page')?.focus({ preventScroll: true })
+    }, arrival)
+    return () => clearTimeout(timer)
+  }, [path])
 }
 
 const chordTime = 1_200

@@ -12,7 +12,7 @@ import { Menu } from '../parts/overlay'
 import { Count } from '../parts/status'
 import { useAge } from '../parts/values'
 import { useStore } from '../store'
-import { t } from '../text/en'
+import { statusText, t } from '../text/en'
 import { theme, toggleTheme } from '../theme'
 import { help, palette, sheet } from './state'
 
@@ -36,8 +36,8 @@ export function Rail({ onGo }: { onGo?: () => void }) {
   const count = (page: PageRow) => {
     if (page.path === '/$company/inbox') return <Count n={waits} loud />
     if (page.path === '/$company/approvals') return <Count n={badges?.approvals ?? 0} />
-    if (page.path === '/$company/agents') return live && live.length > 0 ? <span className="inline-flex items-center gap-1 text-xs text-work"><span className="pulse size-1.5 rounded-full bg-work" />{live.length}</span> : null
-    if (page.path === '/mesh/nodes' && members) return <span className={`text-xs ${alive === members.filter((m) => m.status !== 'revoked').length ? 'text-ok' : 'text-bad'}`}>● {alive}</span>
+    if (page.path === '/$company/agents') return live && live.length > 0 ? <span className="inline-flex items-center gap-1 text-xs text-work"><span className="pulse size-1.5 rounded-full bg-work" />{live.length}<span className="sr-only"> {statusText('running')}</span></span> : null
+    if (page.path === '/mesh/nodes' && members) return <span className={`text-xs ${alive === members.filter((m) => m.status !== 'revoked').length ? 'text-ok' : 'text-bad'}`}><span aria-hidden="true">●</span> {alive}<span className="sr-only"> {statusText('alive')}</span></span>
     return null
   }
   return (
@@ -102,7 +102,8 @@ function Foot() {
   return (
     <footer className="flex h-10 shrink-0 items-center gap-1 border-t border-line pl-4 pr-2 text-xs text-ink2">
       <span className={`size-2 shrink-0 rounded-full ${state === 'live' ? 'bg-ok' : state === 'lost' ? 'bg-bad' : 'pulse bg-warn'}`} />
-      <span className="ml-1 grow truncate" aria-live="polite" data-line={state}>{state === 'live' ? `${t.line.live} · ${node?.name ?? location.host}` : `${t.line[state]} · ${age}`}{state === 'live' && now.latency !== undefined ? ` · ${now.latency} ms` : ''}</span>
+      <span role="status" className="sr-only">{t.line[state]}</span>
+      <span className="ml-1 grow truncate" data-line={state}>{state === 'live' ? `${t.line.live} · ${node?.name ?? location.host}` : `${t.line[state]} · ${age}`}{state === 'live' && now.latency !== undefined ? ` · ${now.latency} ms` : ''}</span>
       <IconButton small icon="sun" label={t.palette.theme} onClick={toggleTheme} />
       <button type="button" aria-label={t.palette.keys} title={`${t.palette.keys} (?)`} onClick={() => help.set(true)} className="size-6 rounded text-ink2 hover:bg-ground3">?</button>
     </footer>
@@ -123,7 +124,7 @@ export function BottomBar() {
         return (
           <Link key={page.path} to={to} aria-current={at === to ? 'page' : undefined} className={`${cell} ${at === to ? 'text-accent' : 'text-ink2'}`}>
             {page.icon && <Icon name={page.icon} size={18} />}{page.title}
-            {page.path === '/$company/inbox' && <span className="absolute right-[22%] top-1"><Count n={waits} loud /></span>}
+            {page.path === '/$company/inbox' && <span className="absolute left-[calc(50%+8px)] top-0.5"><Count n={waits} loud /></span>}
           </Link>
         )
       })}

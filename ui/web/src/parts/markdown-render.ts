@@ -22,7 +22,7 @@ DOMPurify.addHook('afterSanitizeAttributes', (node) => {
 
 const maxText = 200_000
 
-export function render(text: string): string {
+export function render(text: string, breaks = true): string {
   const shown = text.length > maxText ? `${text.slice(0, maxText)}…` : text
-  return DOMPurify.sanitize(marked.parse(shown, { async: false, gfm: true, breaks: true }), allowed)
+  return DOMPurify.sanitize(marked.parse(shown, { async: false, gfm: true, breaks }), allowed)
 }

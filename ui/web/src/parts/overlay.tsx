@@ -1,8 +1,9 @@
 // What floats: dialogs, the drawer, menus. Dialogs are the platform's own: it traps the focus, closes on Escape
 // and makes the rest inert. What opens inside a dialog is put into it (usePortal), as nothing is above it.
-import { createContext, useContext, useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react'
+import { createContext, useContext, useEffect, useLayoutEffect, useRef, useState, type ReactElement, type ReactNode } from 'react'
 import { DropdownMenu } from 'radix-ui'
 import { t } from '../text/en'
+import { announce } from './announce'
 import { Button, IconButton } from './button'
 import { Icon, type IconName } from './icons'
 
@@ -11,18 +12,41 @@ export const usePortal = () => useContext(Portal)
 
 const widths = { small: 'w-[420px]', medium: 'w-[560px]', large: 'w-[880px]' }
 
-export function Dialog({ open, onClose, title, children, size = 'small', bare }: { open: boolean; onClose: () => void; title: string; children: ReactNode; size?: keyof typeof widths; bare?: boolean }) {
+/** useModal shows a native dialog while it is open. Where it closes, the focus goes back to what had it before. */
+function useModal(open: boolean) {
   const ref = useRef<HTMLDialogElement>(null)
   const [element, setElement] = useState<HTMLElement | null>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = ref.current
     if (!dialog || !open) return
+    const before = document.activeElement
     dialog.showModal()
     // A dialog puts the focus on its first button, which closes it; who opened a form wants to type.
     dialog.querySelector<HTMLElement>('input:not([type=hidden]), textarea, select')?.focus()
     setElement(dialog)
-    return () => dialog.close()
+    return () => {
+      dialog.close()
+      setTimeout(() => { if (document.activeElement === document.body) (before instanceof HTMLElement && before !== document.body && before.isConnected ? before : mainOf())?.focus({ preventScroll: true }) })
+    }
   }, [open])
+  return { ref, element }
+}
+const mainOf = () => document.getElementById('page')
+
+/** The rail on a narrow screen: it covers the page from the left. */
+export function Sheet({ open, onClose, label, children }: { open: boolean; onClose: () => void; label: string; children: ReactNode }) {
+  const { ref, element } = useModal(open)
+  if (!open) return null
+  return (
+    <dialog ref={ref} aria-label={label} onCancel={(e) => { e.preventDefault(); onClose() }} onMouseDown={(e) => { if (e.target === ref.current) onClose() }}
+      className="no-print appear m-0 h-dvh max-h-none w-[264px] max-w-none border-0 border-r border-line bg-ground p-0 text-ink">
+      <Portal.Provider value={element}>{children}</Portal.Provider>
+    </dialog>
+  )
+}
+
+export function Dialog({ open, onClose, title, children, size = 'small', bare }: { open: boolean; onClose: () => void; title: string; children: ReactNode; size?: keyof typeof widths; bare?: boolean }) {
+  const { ref, element } = useModal(open)
   if (!open) return null
   return (
     <dialog ref={ref} aria-label={title} onCancel={(e) => { e.preventDefault(); onClose() }} onMouseDown={(e) => { if (e.target === ref.current) onClose() }}
@@ -58,6 +82,10 @@ export function Confirm({ open, onClose, title, body, action, onConfirm, busy }:
 /** The drawer beside a list: not modal, so the list stays usable. The frame leaves it room; on phones it covers the page. */
 export function Drawer({ label, onClose, head, children }: { label: string; onClose: () => void; head: ReactNode; children: ReactNode }) {
   const ref = useRef<HTMLElement>(null)
+  useEffect(() => {
+    announce(t.common.beside(label))
+    return () => { setTimeout(() => { if (document.activeElement === document.body) mainOf()?.focus({ preventScroll: true }) }) }
+  }, [label])
   useEffect(() => {
     const close = (e: KeyboardEvent) => {
       if (e.key === 'Escape' && !e.defaultPrevented && !document.querySelector('dialog[open], [data-radix-popper-content-wrapper]')) onClose()

@@ -5,7 +5,7 @@ import { isValidElement, memo, useEffect, useMemo, useRef, useState, type ReactN
 import { flushSync } from 'react-dom'
 import { exactMoney, lasting, words } from '../format'
 import { statusText, t } from '../text/en'
-import { typing } from '../keys'
+import { forList, typing } from '../keys'
 import { Icon } from './icons'
 import { PriorityMark, StatusMark } from './status'
 import { Avatar, Id, Lasting, Money, Time, Who } from './values'
@@ -113,7 +113,7 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
       if (e.key === 'j' || e.key === 'ArrowDown') move(Math.min(at + 1, sorted.length - 1))
       else if (e.key === 'k' || e.key === 'ArrowUp') move(Math.max(at - 1, 0))
       else if (e.key === 'x' && row && onSelect) toggle(keyOf(row))
-      else if (e.key === 'Enter' && row && onOpen && (e.target === document.body || scroll.current?.contains(e.target as Node))) onOpen(row)
+      else if (e.key === 'Enter' && row && onOpen && forList(e.target as Element, scroll.current)) onOpen(row)
       else if (row && onKey?.[e.key]) onKey[e.key]?.(row)
       else return
       e.preventDefault()
@@ -162,7 +162,8 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
   )
 }
 
-const line = 'grid items-center gap-3 border-b border-line pl-4 pr-7'
+// On a very wide screen the cells stay together: an eye has to find from the title to what stands at its right.
+const line = 'grid items-center gap-3 border-b border-line pl-4 pr-[max(28px,calc(100%-1900px))]'
 
 interface Acts<T> { pick: (row: T, key: string, open: boolean) => void; toggle: (key: string) => void }
 interface LineProps {
@@ -187,11 +188,11 @@ interface LineProps {
 /** A line of the table. While one scrolls, those that are on screen already are not drawn again. */
 const Line = memo(function Line({ row, id, index, top, height, tracks, columns, act, opens, selects, marked, marking, open, here, flash }: LineProps) {
   return (
-    <div role="row" aria-rowindex={index + 2} aria-selected={selects ? marked : undefined} data-index={index} data-key={id}
+    <div role="row" aria-rowindex={index + 2} aria-selected={selects ? marked : undefined} aria-current={here || undefined} data-index={index} data-key={id}
       style={{ gridTemplateColumns: tracks, height, ...(top === undefined ? {} : { position: 'absolute', top, left: 0, right: 0 }) }}
       onClick={(e) => act.current.pick(row, id, !(e.target as Element).closest('a, button, input, select'))}
       className={`${line} group text-base ${flash ? 'flash' : ''} ${opens ? 'cursor-pointer' : ''} ${marked ? 'bg-accent/10' : open ? 'bg-ground3' : here ? 'bg-ground2' : 'hover:bg-ground2'} ${here ? 'shadow-[inset_2px_0_0_var(--accent)]' : ''}`}>
-      {selects && <span role="cell"><input type="checkbox" tabIndex={-1} aria-label={`${t.keys.select} ${id}`} checked={marked} onChange={() => act.current.toggle(id)} className={`block size-4 accent-(--accent) ${marked || marking ? '' : 'opacity-0 focus:opacity-100 group-hover:opacity-100'}`} /></span>}
+      {selects && <span role="cell"><input type="checkbox" tabIndex={-1} aria-label={`${t.keys.select} ${nameIn(columns, row) || id}`} checked={marked} onChange={() => act.current.toggle(id)} className={`block size-4 accent-(--accent) ${marked || marking ? '' : 'opacity-0 focus:opacity-100 group-hover:opacity-100'}`} /></span>}
       {columns.map((c) => <div key={c.id} role="cell" className={`min-w-0 truncate ${c.right ? 'text-right' : ''}`}>{c.cell(row)}</div>)}
     </div>
   )
@@ -215,6 +216,9 @@ export function plain(node: ReactNode): string {
   }
   return plain(p.children)
 }
+
+/** nameIn is what a row is called: its title or name. */
+const nameIn = (columns: readonly Column<unknown>[], row: unknown) => { const c = columns.find((k) => k.id === 'title' || k.id === 'name'); return c ? c.text?.(row) ?? plain(c.cell(row)) : '' }
 
 const fileOf = (label: string) => `${[location.pathname.split('/')[1] ?? '', label].filter(Boolean).join('-').toLowerCase().replace(/[^a-z0-9-]+/g, '-')}.csv`
 

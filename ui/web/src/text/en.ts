@@ -10,7 +10,7 @@ export const en = {
     governance: 'Governance', constitution: 'Constitution', decisions: 'Decisions', amendments: 'Amendments', permits: 'Permits', tree: 'Resource tree', rule: 'New rule', kernel: 'Kernel', processes: 'Processes', topics: 'Topics', cron: 'Cron', services: 'Services', messages: 'Messages', apps: 'Apps',
   },
   common: {
-    loading: 'Loading', retry: 'Try again', close: 'Close', cancel: 'Cancel', save: 'Save', undo: 'Undo', copy: 'Copy', copied: 'Copied', search: 'Search',
+    beside: (what: string) => `${what} is open beside the list`, loading: 'Loading', retry: 'Try again', close: 'Close', cancel: 'Cancel', save: 'Save', undo: 'Undo', copy: 'Copy', copied: 'Copied', search: 'Search',
     none: 'None', all: 'All', more: 'Show more', back: 'Back', open: 'Open', create: 'Create', edit: 'Edit', remove: 'Remove', filter: 'Filter',
     copyCommand: 'Copy as command', yes: 'Yes', no: 'No', choose: 'Choose', nothingFound: 'Nothing matches', you: 'Board', unknown: 'unknown', actions: 'Actions',
   },
@@ -57,7 +57,7 @@ export const en = {
     held: (m: string) => `${m} held for calls under way`, runsPerDay: 'Runs a day', agents: 'Agents', leader: 'leader', voter: 'voter', follower: 'follower', runs: (n: number) => `${n} ${n === 1 ? 'run' : 'runs'}`,
     doctor: 'Doctor', healthy: 'All checks are good.', approve: 'Approve', reject: 'Reject', look: 'Open', pendingNode: (name: string) => `${name} asks to join`,
     noCompany: 'No company yet', noCompanyWhy: 'A company is a goal, its agents and their work. Make the first one; agents and issues come next.', meshForAdmins: 'Only administrators see the mesh.',
-    since: (t: string) => `for ${t}`, approved: 'Approved', rejected: 'Rejected', noLine: 'no output yet',
+    since: (t: string) => `for ${t}`, approved: 'Approved', rejected: 'Rejected', noLine: 'no output yet', of: 'of', byMonthEnd: 'by month end at this rate', otherRuns: 'other',
   },
   issues: {
     title: 'Issues', one: 'issue', many: (n: string) => `${n} issues`, create: 'New issue', find: 'Find in titles', status: 'Status', assignee: 'Assignee', priority: 'Priority', project: 'Project',
@@ -67,7 +67,7 @@ export const en = {
     list: 'List', board: 'Board', setPriority: 'Set priority', setProject: 'Set project', moreCards: (n: string) => `${n} more: filter to see them`, titleNeeded: 'Title: required',
   },
   issue: {
-    noDescription: 'No description.', thread: 'Thread', write: 'Write a comment…', send: 'Comment', sendHint: 'Ctrl/⌘ Enter sends', properties: 'Properties', subIssues: 'Sub-issues', relations: 'Relations', runs: 'Runs',
+    commentBy: (who: string) => `Comment of ${who}`, noDescription: 'No description.', thread: 'Thread', write: 'Write a comment…', send: 'Comment', sendHint: 'Ctrl/⌘ Enter sends', properties: 'Properties', subIssues: 'Sub-issues', relations: 'Relations', runs: 'Runs',
     cost: 'Cost', createdBy: 'Created by', created: 'Created', updated: 'Updated', blockedBy: 'Blocked by', blocks: 'Blocks', parent: 'Part of', chain: 'Chain entry', showAll: (n: number) => `Show ${n} earlier entries`,
     run: (status: string) => `run ${status}`, changed: 'changed', addSub: 'Add a sub-issue', labels: 'Labels', deleted: 'This comment was deleted.', conflict: 'The issue was not changed', tokens: 'Tokens',
     commented: 'commented', goal: 'Goal', editText: 'Edit the text', setLabels: 'Set labels', makeLabels: 'Make labels in the settings', addBlocker: 'Add what it waits for', removeBlocker: (id: string) => `It no longer waits for ${id}`, checkOut: (name: string) => `Check out for ${name}`, verify: 'Look at the entry',

@@ -54,7 +54,7 @@ function File({ agent, path, isNew }: { agent: AgentDetail; path: string; isNew:
       {(f) => (
         <article className="min-w-0 rounded border border-line">
           <header className="flex h-10 items-center gap-2 border-b border-line bg-ground2 px-3 text-sm"><code className="min-w-0 grow truncate font-mono text-xs">{f.path}</code>{f.editable ? <Button small onClick={() => setText(f.content)}>{t.common.edit}</Button> : <span className="text-xs text-ink3">{t.agent.readOnly}</span>}</header>
-          <div className="p-3">{f.markdown ? <Markdown text={f.content} /> : <pre className="whitespace-pre-wrap break-words font-mono text-xs">{f.content}</pre>}</div>
+          <div className="p-3">{f.markdown ? <Markdown text={f.content} file /> : <pre className="whitespace-pre-wrap break-words font-mono text-xs">{f.content}</pre>}</div>
         </article>
       )}
     </Loaded>

@@ -16,6 +16,7 @@ import { Id, Time } from '../../parts/values'
 import { tr } from '../../text/en.rooms'
 import { mayOf } from './archive'
 import { Install } from './install'
+import { Offers } from './services'
 
 type App = Schemas['ApiAppRow']
 const x = tr.apps
@@ -73,6 +74,7 @@ function One({ app: a, onGone }: { app: App; onGone: () => void }) {
         [x.state, <span><StatusMark status={a.state} label={x.states[a.state] ?? a.state} />{a.reason && <span className="block text-bad">{a.reason}</span>}</span>], a.upgradeWatchedUntil !== null && [x.watched, <span><Time at={a.upgradeWatchedUntil} />: {x.watchedWhy}</span>], a.previousVersion !== null && [x.previous, a.previousVersion], a.author !== '' && [x.by, a.author], [x.signer, <Id id={a.signer} />], [x.digest, <Id id={a.digest} />],
         a.agents.length > 0 && [x.agents, parts(a.agents, (id) => { const known = agents?.find((g) => g.id === id); return known && `${prefix}/agents/${known.urlKey}` })], a.routines.length > 0 && [x.routines, parts(a.routines, (id) => `${prefix}/routines/${id}`)], a.skills.length > 0 && [x.skills, parts(a.skills, (id) => `${prefix}/skills/${id}`)], [x.changed, <Time at={a.updatedAt} />]]} />
       <Section title={x.wants}>{a.capabilities.length === 0 ? <p className="text-sm text-ink2">{x.wantsNothing}</p> : <ul className="flex flex-wrap gap-1.5">{a.capabilities.map((c) => <li key={c}><Badge>{mayOf(c, a.settings ?? {})}</Badge></li>)}</ul>}</Section>
+      <Offers app={a} />
       {settings.length > 0 && <Section title={x.settings}><Facts rows={settings.map(([name, value]) => [name, <span className="break-words">{value}</span>] as const)} /></Section>}
       {open === 'upgrade' && <Install app={a} onClose={() => setOpen(undefined)} />}
       <Confirm open={open === 'back'} onClose={() => setOpen(undefined)} title={`${x.rollbackTo(a.previousVersion ?? '')}?`} body={x.newer(a.version, a.previousVersion ?? '')} action={x.rollback} busy={back.isPending} onConfirm={() => back.mutate(undefined)} />

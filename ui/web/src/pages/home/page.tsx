@@ -2,10 +2,10 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { tails } from '../../cache'
 import { useCompany } from '../../company'
-import { say, useAgents, useAttention, useDashboard, useDoctor, useIssues, useJoinRequests, useLiveRuns, useMembers, useNames, useRead, type AttentionItem, type Company, type LiveRun, type Member } from '../../data'
+import { poll, say, seldom, useAgents, useAttention, useDashboard, useDoctor, useIssues, useJoinRequests, useLiveRuns, useMembers, useNames, useRead, type AttentionItem, type Company, type LiveRun, type Member } from '../../data'
 import { keys } from '../../cache'
 import { client } from '../../data'
-import { words } from '../../format'
+import { shortId, words } from '../../format'
 import { newIssue } from '../../frame/state'
 import { Page as Frame } from '../../frame/page'
 import { post } from '../../http'
@@ -16,7 +16,7 @@ import { useFlashing } from '../../parts/flash'
 import { Empty, Loaded, Section } from '../../parts/states'
 import { Badge, StatusMark, type Meaning } from '../../parts/status'
 import { toast } from '../../parts/toast'
-import { Avatar, Id, Lasting, Money, Time, Who } from '../../parts/values'
+import { Avatar, Lasting, Money, Time, Who } from '../../parts/values'
 import { useStorePart } from '../../store'
 import { statusText, t } from '../../text/en'
 import { useTitleOf } from '../approval/titles'
@@ -37,12 +37,13 @@ export function Page() {
 }
 
 const box = 'rounded border border-line'
-const maxNeeds = 8
+// As many as leave room for what moves and for the mesh: all three are answered at a glance.
+const maxNeeds = Math.min(12, Math.max(3, Math.floor((innerHeight - 600) / 48)))
 
 function NeedsYou({ company, prefix, of }: { company: string; prefix: string; of: Company }) {
   const goOn = useGoOn(of)
   const attention = useAttention(company)
-  const requests = useJoinRequests().data ?? []
+  const requests = useJoinRequests(seldom).data ?? []
   const nameOf = useTitleOf(company, attention.data?.items ?? [])
   return (
     <Section title={t.home.needsYou} aside={attention.data && attention.data.totalCount > maxNeeds && <Link to={`/${prefix}/inbox`} className="text-sm text-accent">{t.common.all} {attention.data.totalCount}</Link>}>
@@ -92,7 +93,7 @@ function NeedOf({ item, title, company, prefix }: { item: AttentionItem; title: 
 
 function Need({ mark, kind, title, why, at, href, children }: { mark: string; kind?: string; title: string; why?: string; at: string | null; href?: string; children: React.ReactNode }) {
   return (
-    <div className="flex min-h-9 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-1.5 last:border-0">
+    <div role="group" aria-label={title} className="flex min-h-9 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-1.5 last:border-0">
       <StatusMark status={mark} bare {...(kind ? { label: kind } : {})} />
       <span className="min-w-0 grow basis-56">
         <span className="flex items-baseline gap-2">{href ? <Link to={href} className="truncate hover:underline">{title}</Link> : <span className="truncate">{title}</span>}{kind && <span className="shrink-0 text-xs text-ink3">{kind}</span>}</span>
@@ -138,7 +139,7 @@ function Moving({ company, prefix }: { company: string; prefix: string }) {
               <div><h3 className="mb-1 flex justify-between text-xs text-ink3"><span>{t.home.doneWeek}</span><span className="text-ink">{week}</span></h3><Line label={t.home.doneWeek} points={perDay} meaning="ok" /></div>
               <div><h3 className="mb-1 text-xs text-ink3">{t.home.runsPerDay}</h3>
                 <StackedBars label={t.home.runsPerDay} height={40} axis={false} bars={(d.runActivity ?? []).map((r) => ({ label: r.date, parts: [
-                  { label: statusText('succeeded'), value: r.succeeded + r.recovered, meaning: 'ok' as Meaning }, { label: statusText('failed'), value: r.failed, meaning: 'bad' as Meaning }, { label: 'other', value: r.other, meaning: 'none' as Meaning }] }))} /></div>
+                  { label: statusText('succeeded'), value: r.succeeded + r.recovered, meaning: 'ok' as Meaning }, { label: statusText('failed'), value: r.failed, meaning: 'bad' as Meaning }, { label: t.home.otherRuns, value: r.other, meaning: 'none' as Meaning }] }))} /></div>
             </div>
           )
         }}
@@ -159,7 +160,7 @@ function RunRow({ run, prefix, spent, flash }: { run: LiveRun; prefix: string; s
     <div onClick={() => void go({ to })} className={`row grid cursor-pointer grid-cols-[20px_minmax(0,1fr)_auto] items-center gap-3 border-b border-line px-4 last:border-0 hover:bg-ground2 tab:grid-cols-[20px_128px_minmax(0,1fr)_auto] desk:grid-cols-[20px_128px_minmax(0,280px)_minmax(0,1fr)_auto] ${flash ? 'flash' : ''}`}>
       <StatusMark status={run.status} bare />
       <Link to={to} className="flex min-w-0 items-center gap-1.5"><Avatar id={run.agentId} name={run.agentName} /><span className="truncate">{run.agentName}</span></Link>
-      <span className="min-w-0 truncate text-sm max-desk:hidden">{issue ? <Link to={`/${prefix}/issues/${issue.identifier}`} onClick={(e) => e.stopPropagation()} className="hover:underline"><span className="mr-1.5 text-xs text-ink3">{issue.identifier}</span>{issue.title}</Link> : <span className="text-ink3">{words(run.invocationSource)}</span>}</span>
+      <span className="min-w-0 truncate text-sm max-desk:hidden">{issue ? <Link to={`/${prefix}/issues/${issue.identifier}`} onClick={(e) => e.stopPropagation()} className="hover:underline"><span className="mr-1 text-xs text-ink3">{issue.identifier}</span> {issue.title}</Link> : <span className="text-ink3">{words(run.invocationSource)}</span>}</span>
       <code className="min-w-0 truncate font-mono text-xs text-ink2 max-tab:hidden">{text}</code>
       <span className="flex items-center gap-3 text-xs text-ink3">{spent > 0 && <Money cents={spent} />}{node && <span>{node}</span>}<Lasting from={run.startedAt ?? run.createdAt} /></span>
     </div>
@@ -167,7 +168,7 @@ function RunRow({ run, prefix, spent, flash }: { run: LiveRun; prefix: string; s
 }
 
 function Mesh({ company }: { company: string }) {
-  const members = useMembers()
+  const members = useMembers(poll)
   const doctor = useDoctor().data
   const dashboard = useDashboard(company).data
   const agents = useAgents(company).data
@@ -185,9 +186,9 @@ function Mesh({ company }: { company: string }) {
         {dashboard && (
           <div className={`${box} flex flex-col gap-1.5 p-3`}>
             <span className="text-xs text-ink3">{t.home.spend}</span>
-            <span className="flex items-baseline gap-1.5"><span className="text-lg font-strong"><Money cents={spent} /></span><span className="text-xs text-ink2">{dashboard.costs.monthBudgetCents > 0 ? <>of <Money cents={dashboard.costs.monthBudgetCents} /></> : t.home.noBudget}</span></span>
+            <span className="flex items-baseline gap-1.5"><span className="text-lg font-strong"><Money cents={spent} /></span><span className="text-xs text-ink2">{dashboard.costs.monthBudgetCents > 0 ? <>{t.home.of} <Money cents={dashboard.costs.monthBudgetCents} /></> : t.home.noBudget}</span></span>
             {dashboard.costs.monthBudgetCents > 0 && <Bar value={spent} of={dashboard.costs.monthBudgetCents} label={t.home.spend} />}
-            {part > 0.03 && spent > 0 && <span className="text-xs text-ink3"><Money cents={Math.round(spent / part)} /> by month end at this rate</span>}
+            {part > 0.03 && spent > 0 && <span className="text-xs text-ink3"><Money cents={Math.round(spent / part)} /> {t.home.byMonthEnd}</span>}
           </div>
         )}
         {agents && agents.length > 0 && (
@@ -235,7 +236,7 @@ function Tile({ m }: { m: Member }) {
   return (
     <Link to="/mesh/nodes" className={`${box} flex flex-col gap-1.5 p-3 hover:bg-ground2`}>
       <span className="flex items-center gap-2"><StatusMark status={m.status} bare /><span className="font-strong">{m.name}</span><span className="ml-auto"><Badge meaning={m.leader ? 'ok' : 'none'}>{m.leader ? t.home.leader : m.voter ? t.home.voter : t.home.follower}</Badge></span></span>
-      <span className="flex items-center gap-2 text-xs text-ink2"><span>{t.home.runs(m.runs)}</span>{m.scheduling !== 'open' && <span className="text-warn">{statusText(m.scheduling)}</span>}<span className="ml-auto"><Id id={m.id} /></span></span>
+      <span className="flex items-center gap-2 text-xs text-ink2"><span>{t.home.runs(m.runs)}</span>{m.scheduling !== 'open' && <span className="text-warn">{statusText(m.scheduling)}</span>}<code className="ml-auto font-mono">{shortId(m.id)}</code></span>
     </Link>
   )
 }

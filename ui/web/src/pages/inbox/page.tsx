@@ -7,7 +7,7 @@ import { client, say, useAttention, useRead, useWrite, type AttentionItem } from
 import { exactMoney, words } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { del, post } from '../../http'
-import { typing } from '../../keys'
+import { forList, typing } from '../../keys'
 import { Button } from '../../parts/button'
 import { Field, Input, Select } from '../../parts/form'
 import { Drawer } from '../../parts/overlay'
@@ -79,7 +79,7 @@ export function Page() {
       if (e.key === 'j' || e.key === 'ArrowDown') move(at + 1)
       else if (e.key === 'k' || e.key === 'ArrowUp') move(at - 1)
       else if (!now) return
-      else if ((e.key === 'Enter' && (e.target === document.body || list.current?.contains(e.target as Node))) || e.key === 'o') set({ show: now.id })
+      else if ((e.key === 'Enter' && forList(e.target as Element, list.current)) || e.key === 'o') set({ show: now.id })
       else if (e.key === 'a') yesNo(now, true)
       else if (e.key === 'r') yesNo(now, false)
       else if (e.key === 'e') dismiss(now, 'dismiss')

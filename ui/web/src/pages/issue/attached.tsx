@@ -44,7 +44,7 @@ function Shown({ issue, document: d }: { issue: string; document: Document }) {
       <div className="mb-3 flex items-center gap-2 text-xs text-ink3"><Badge>{t.attached.revision(d.latestRevisionNumber)}</Badge><Time at={d.updatedAt} />{d.lockedAt && <Badge meaning="warn">{t.attached.locked}</Badge>}<span className="ml-auto flex gap-1">
         {d.latestRevisionNumber > 1 && <Button small onClick={() => setView(view === 'changes' ? 'text' : 'changes')}>{view === 'changes' ? t.attached.text : t.attached.changes}</Button>}
         {!d.lockedAt && <Button small onClick={() => setView('edit')}>{t.common.edit}</Button>}</span></div>
-      {view === 'text' ? <Markdown text={d.body} /> : order.map((r, i) => <div key={r.id} className="mb-4"><p className="mb-1 text-sm"><span className="font-strong">{t.attached.revision(r.revisionNumber)}</span> <span className="text-ink2">{r.changeSummary}</span> <span className="text-xs text-ink3"><Time at={r.createdAt} /></span></p><Diff before={order[i + 1]?.body ?? ''} after={r.body} /></div>)}
+      {view === 'text' ? <Markdown text={d.body} file /> : order.map((r, i) => <div key={r.id} className="mb-4"><p className="mb-1 text-sm"><span className="font-strong">{t.attached.revision(r.revisionNumber)}</span> <span className="text-ink2">{r.changeSummary}</span> <span className="text-xs text-ink3"><Time at={r.createdAt} /></span></p><Diff before={order[i + 1]?.body ?? ''} after={r.body} /></div>)}
     </div>
   )
 }

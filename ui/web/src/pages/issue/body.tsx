@@ -28,7 +28,7 @@ export function IssueBody({ id, narrow }: { id: string; narrow?: boolean }) {
   return (
     <Loaded of={issue}>
       {(row) => (
-        <div className={narrow ? 'flex flex-col gap-4' : 'mx-auto grid w-full max-w-[1200px] gap-x-8 gap-y-4 p-4 desk:grid-cols-[minmax(0,1fr)_280px]'}>
+        <div className={narrow ? 'flex flex-col gap-4' : 'grid w-full max-w-[1200px] gap-x-8 gap-y-4 p-4 desk:grid-cols-[minmax(0,1fr)_280px]'}>
           {narrow && <Properties issue={row} />}
           <div className="min-w-0">
             <Title issue={row} small={narrow ?? false} />
@@ -60,7 +60,8 @@ function Title({ issue, small }: { issue: ShownIssue; small: boolean }) {
     return <input autoFocus aria-label={t.issues.titleField} value={text} onChange={(e) => setText(e.target.value)} onBlur={save} onKeyDown={(e) => { if (e.key === 'Enter') save(); if (e.key === 'Escape') { e.preventDefault(); setText(undefined) } }}
       className={`-mx-1 w-full rounded border border-line2 bg-ground px-1 font-strong ${small ? 'text-lg' : 'text-xl'}`} />
   }
-  return <h1 className={`group flex items-start gap-2 break-words font-strong ${small ? 'text-lg' : 'text-xl'}`}><span className="min-w-0">{issue.title}</span><IconButton small icon="settings" label={t.common.edit} className="opacity-0 focus:opacity-100 group-hover:opacity-100" onClick={() => setText(issue.title)} /></h1>
+  const Head = small ? 'h2' : 'h1'
+  return <div className="group flex items-start gap-2"><Head className={`min-w-0 break-words font-strong ${small ? 'text-lg' : 'text-xl'}`}>{issue.title}</Head><IconButton small icon="settings" label={t.common.edit} className="opacity-0 focus:opacity-100 group-hover:opacity-100" onClick={() => setText(issue.title)} /></div>
 }
 
 const shownEntries = 40
@@ -104,7 +105,7 @@ function CommentOf({ comment: c, names }: { comment: Comment; names: ReturnType<
   const by = c.authorAgentId ?? c.authorUserId ?? ''
   const who = names(by)
   return (
-    <article className="my-1 rounded border border-line" data-comment={c.id}>
+    <article aria-label={t.issue.commentBy(who.name)} className="my-1 rounded border border-line" data-comment={c.id}>
       <header className="flex h-9 items-center gap-2 border-b border-line bg-ground2 px-3 text-sm"><Avatar id={by} name={who.name} person={!c.authorAgentId} /><span className="font-strong">{who.name}</span><span className="ml-auto text-xs text-ink3"><Time at={c.createdAt} /></span></header>
       <div className="px-3 py-2">{c.deletedAt ? <p className="text-ink3">{t.issue.deleted}</p> : <Markdown text={c.body ?? ''} />}</div>
     </article>

@@ -3,10 +3,11 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import { keys } from '../../cache'
-import { say, useMembers, useMesh, useRead } from '../../data'
+import { client, poll, say, useMembers, useMesh, useRead } from '../../data'
 import { number } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { post, type Schemas } from '../../http'
+import { line } from '../../live'
 import { Button } from '../../parts/button'
 import { Input } from '../../parts/form'
 import { Drawer } from '../../parts/overlay'
@@ -15,6 +16,7 @@ import { StatusMark } from '../../parts/status'
 import { Table, type Column } from '../../parts/table'
 import { toast } from '../../parts/toast'
 import { Id, Time } from '../../parts/values'
+import { useStorePart } from '../../store'
 import { t } from '../../text/en'
 import { Broken } from './chain'
 import { checkAll, checkOne, type Checked, type Progress } from './check'
@@ -38,13 +40,16 @@ export const matches = (e: Entry, q: string) => `${e.kind} ${e.actor.type} ${e.a
 export function Page() {
   const go = useNavigate()
   const { q = '', show } = useSearch({ strict: false }) as { q?: string; show?: number }
-  const height = useMesh().data?.height
-  const after = Math.max(0, (height ?? 0) - most)
-  const entries = useRead([...keys.mesh('entries'), after], '/api/v1/mesh/ledger/entries', { query: { after, limit: most } }, { enabled: height !== undefined })
-  const kept = useRef<Entry[]>([]) // while the next answer is under way the last one stays
-  if (entries.data) kept.current = entries.data
+  const height = useHeight()
+  const after = Math.max(0, height - most)
+  const entries = useRead(keys.mesh('entries'), '/api/v1/mesh/ledger/entries', { query: { after, limit: most } }, { enabled: height > 0 })
+  const before = useRef(height)
+  useEffect(() => {
+    if (before.current > 0 && before.current !== height) void client.invalidateQueries({ queryKey: keys.mesh('entries') })
+    before.current = height
+  }, [height])
   const set = (next: { q?: string; show?: number | undefined }) => void go({ to: '.', search: Object.fromEntries(Object.entries({ q, show, ...next }).filter(([, v]) => v)) as never, replace: true })
-  const rows = (entries.data ?? kept.current).filter((e) => q === '' || matches(e, q)).reverse()
+  const rows = (entries.data ?? []).filter((e) => q === '' || matches(e, q)).reverse()
   const one = useRead([...keys.mesh('entry'), show], '/api/v1/mesh/ledger/entries/{height}', { path: { height: String(show ?? '') } }, { enabled: show !== undefined })
   const check = useCheck()
   return (
@@ -52,11 +57,30 @@ export function Page() {
       tools={check.running ? <Button onClick={check.stop}>{t.common.cancel}</Button> : <Button look="primary" onClick={() => check.start()}>{t.ledger.checkHere}</Button>}
       bar={<><Input data-find type="search" aria-label={t.ledger.find} placeholder={t.ledger.find} value={q} onChange={(e) => set({ q: e.target.value })} className="max-w-[280px]" /><Told check={check} /></>}
       drawer={show !== undefined && <Drawer label={t.ledger.height} onClose={() => set({ show: undefined })} head={<span>{t.ledger.height} {number(show)}</span>}><Loaded of={one} rows={6}>{(e) => <One key={e.height} entry={e} onCheck={() => check.start(e.index - 1)} />}</Loaded></Drawer>}>
-      <Loaded of={entries.data || kept.current.length > 0 ? { ...entries, data: rows } : { ...entries, data: undefined }}>
+      <Loaded of={entries.data ? { ...entries, data: rows } : { ...entries, data: undefined }}>
         {(all) => <Table label={t.nav.ledger} rows={all} columns={columns} keyOf={(e) => String(e.height)} onOpen={(e) => set({ show: e.height })} openKey={show === undefined ? undefined : String(show)} empty={<Empty icon="ledger" title={q ? t.common.nothingFound : t.ledger.empty} why={q ? t.ledger.newest(most) : t.ledger.emptyWhy} />} />}
       </Loaded>
     </Frame>
   )
+}
+
+const settled = 1_000 // ms: entries are read at most this often, however many come
+
+/** useHeight is the newest height that the event stream told, or a look at the mesh: entries of other companies are no events here. */
+function useHeight(): number {
+  const mesh = useMesh(poll).data?.height ?? 0
+  const told = useStorePart(line, (l) => l.height)
+  const height = Math.max(mesh, told)
+  const [shown, setShown] = useState(height)
+  const newest = useRef(height)
+  newest.current = height
+  const waits = height > shown
+  useEffect(() => {
+    if (!waits) return
+    const timer = setTimeout(() => setShown(newest.current), shown === 0 ? 0 : settled)
+    return () => clearTimeout(timer)
+  }, [waits, shown])
+  return shown
 }
 
 interface Check { running: boolean; progress?: Progress | undefined; done?: Checked | undefined; broken?: unknown; start: (from?: number) => void; stop: () => void }

@@ -18,6 +18,7 @@ import { Id, Time } from '../../parts/values'
 import { tr } from '../../text/en.rooms'
 import { NodeChoice } from '../processes/page'
 import { payloadText } from './payload'
+import { Subscriptions } from './subscriptions'
 
 type Inbox = Schemas['ApiInboxRows']['inboxes'][number]
 type Parcel = Schemas['ApiOutboxRows']['messages'][number]
@@ -59,6 +60,7 @@ export function Page() {
         <DeadLetters node={node} />
         <Section title={x.outbox}><Loaded of={{ ...parcels, data: parcels.data?.messages }} rows={2}>{(rows) => rows.length === 0 ? <p className="text-sm text-ink2">{x.noOutbox}</p> : <Box><Table label={x.outbox} rows={rows} columns={outbox} keyOf={(p) => p.message.id} dense /></Box>}</Loaded></Section>
         <Section title={x.inboxes}><Loaded of={{ ...all, data: all.data?.inboxes }} rows={4}>{(rows) => rows.length === 0 ? <Empty icon="inbox" title={x.noInboxes} why={x.inboxesWhy} /> : <Box><Table label={x.inboxes} rows={rows} columns={inboxes} keyOf={(r) => r.address} dense /></Box>}</Loaded></Section>
+        {!node && <Subscriptions />}
       </div>
       {sending && <FormDialog title={x.send} action={x.send} size="medium" busy={send.isPending} initial={{ how: 'once' }} onClose={() => setSending(false)} onSave={(v) => send.mutate(v)}
         schema={{ required: ['to', 'text', 'how'], properties: { to: { type: 'string', title: x.to, description: x.toHint }, text: { type: 'string', format: 'multiline', title: x.text }, json: { type: 'boolean', title: tr.topics.json }, how: { type: 'string', title: x.how, enum: Object.keys(x.hows), labels: x.hows } } }} />}

@@ -46,7 +46,14 @@ export function One({ member: m, pilot }: { member: Member; pilot: Pilot }) {
     .then(() => { setDoing(undefined); toast({ text: to === 'drain' ? tp.nodes.drained(m.name) : to === 'cordon' ? t.nodes.cordoned(m.name) : t.nodes.uncordoned(m.name), ...(to === 'uncordon' ? {} : { undo: () => void duty('uncordon') }) }) }, say).finally(again)
   const change = useWrite<Schemas['ApiChangeNode'], unknown>({ call: (body) => patch('/api/v1/mesh/nodes/{id}', { path }, body), reread, onDone: () => { setDoing(undefined); toast({ text: tp.nodes.changed(m.name) }) } })
   const revoke = useWrite<undefined, Schemas['ApiRevokedNode']>({ call: () => post('/api/v1/mesh/nodes/{id}/revoke', { path }, {}), reread, onDone: (answer) => { setDoing(undefined); setTold(answer) } })
-  if (m.status === 'revoked') return <Facts rows={[[t.nodes.status, <StatusMark status={m.status} />], [tp.nodes.revokedAt, <Time at={m.revokedAt} />], ['ID', <Id id={m.id} />]]} />
+  const knew = told && (
+    <Dialog open onClose={() => setTold(undefined)} title={tp.nodes.revoked(m.name)} size="medium">
+      <p className="mb-2 text-sm text-ink2">{told.exposedTotal > 0 ? tp.nodes.exposed(told.exposedTotal) : tp.nodes.nothingExposed}</p>
+      {told.exposedTotal > 0 && <Lines label={tp.nodes.exposedList}>{(told.exposed ?? []).slice(0, 100).map((e) => <LineOf key={`${e.type}${e.id}`}><Front>{e.name || e.id}</Front><span className="text-xs text-ink3">{words(e.type)}{e.company ? ` · ${e.company}` : ''}</span></LineOf>)}</Lines>}
+      <DialogFoot><Button look="primary" onClick={() => setTold(undefined)}>{t.common.close}</Button></DialogFoot>
+    </Dialog>
+  )
+  if (m.status === 'revoked') return <><Facts rows={[[t.nodes.status, <StatusMark status={m.status} />], [tp.nodes.revokedAt, <Time at={m.revokedAt} />], ['ID', <Id id={m.id} />]]} />{knew}</>
   const pairs = (m.labels ?? []).length > 0
   return (
     <div className="flex flex-col gap-4">
@@ -70,11 +77,7 @@ export function One({ member: m, pilot }: { member: Member; pilot: Pilot }) {
       <Confirm open={doing === 'drain'} onClose={() => setDoing(undefined)} title={tp.nodes.drainAsk(m.name)} body={tp.nodes.drainBody(m.runs)} action={tp.nodes.drain} onConfirm={() => void duty('drain')} />
       <Confirm open={doing === 'revoke'} onClose={() => setDoing(undefined)} title={tp.nodes.revokeAsk(m.name)} action={tp.nodes.revoke} busy={revoke.isPending} onConfirm={() => revoke.mutate(undefined)}
         body={<ul className="list-disc pl-5">{[tp.nodes.revokeEnds(m.runs), ...(m.voter && pilot ? [pilot.failureTolerance > 0 ? tp.nodes.revokeVote(pilot.voters) : tp.nodes.revokeLast] : []), tp.nodes.revokeKnows, tp.nodes.revokeForGood].map((line) => <li key={line}>{line}</li>)}</ul>} />
-      {told && <Dialog open onClose={() => setTold(undefined)} title={tp.nodes.revoked(m.name)} size="medium">
-        <p className="mb-2 text-sm text-ink2">{told.exposedTotal > 0 ? tp.nodes.exposed(told.exposedTotal) : tp.nodes.nothingExposed}</p>
-        {told.exposedTotal > 0 && <Lines label={tp.nodes.exposedList}>{(told.exposed ?? []).slice(0, 100).map((e) => <LineOf key={`${e.type}${e.id}`}><Front>{e.name || e.id}</Front><span className="text-xs text-ink3">{words(e.type)}{e.company ? ` · ${e.company}` : ''}</span></LineOf>)}</Lines>}
-        <DialogFoot><Button look="primary" onClick={() => setTold(undefined)}>{t.common.close}</Button></DialogFoot>
-      </Dialog>}
+      {knew}
     </div>
   )
 }

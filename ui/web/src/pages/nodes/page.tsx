@@ -1,7 +1,7 @@
 // The nodes: who leads, who votes, who is away, how far each is, who asks to be let in, what the doctor found.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { keys } from '../../cache'
-import { client, useAutopilot, useDoctor, useJoinRequests, useMembers, useMesh, say, type Member } from '../../data'
+import { client, poll, useAutopilot, useDoctor, useJoinRequests, useMembers, useMesh, say, type Member } from '../../data'
 import { number, words } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { post } from '../../http'
@@ -15,10 +15,11 @@ import { Id, Time } from '../../parts/values'
 import { statusText, t } from '../../text/en'
 import { tp } from '../../text/en.pages'
 import { again, behindOf, One, roleOf, wayOf } from './one'
+import { placesOf } from './places'
 
 export function Page() {
-  const members = useMembers()
-  const mesh = useMesh().data
+  const members = useMembers(poll)
+  const mesh = useMesh(poll).data
   const pilot = useAutopilot().data
   const { show } = useSearch({ strict: false }) as { show?: string }
   const go = useNavigate()
@@ -48,7 +49,7 @@ export function Page() {
             <div>
               {mesh && <Section title={mesh.name || t.nav.mesh}><Facts rows={[
                 ['ID', <Id id={mesh.id} />], [t.nodes.height, number(mesh.height)], pilot && [t.nodes.term, number(pilot.term)],
-                [t.nodes.status, <StatusMark status={mesh.quorum ? 'ok' : 'bad'} label={mesh.quorum ? 'quorum' : 'no quorum'} />], pilot && ['', <span className="text-ink2">{t.nodes.tolerance(pilot.failureTolerance)}</span>]]} /></Section>}
+                [t.nodes.status, <span><StatusMark status={mesh.quorum ? 'ok' : 'bad'} label={mesh.quorum ? 'quorum' : 'no quorum'} />{pilot && <span className="block text-ink2">{t.nodes.tolerance(pilot.failureTolerance)}</span>}</span>]]} /></Section>}
               <Requests />
             </div>
           </div>
@@ -60,23 +61,17 @@ export function Page() {
   )
 }
 
-/** The mesh as a ring with its leader in the middle; a line is the thinner the longer the way is from this node. */
+/** The mesh with its leader in the middle, or above the others; a line is the thinner the longer the way is from this node. */
 function MeshMap({ members, onOpen }: { members: readonly Member[]; onOpen: (id: string) => void }) {
-  const size = { w: 560, h: 260 }
   const leader = members.find((m) => m.leader)
   const others = members.filter((m) => m !== leader)
-  const at = new Map<string, { x: number; y: number }>()
-  if (leader) at.set(leader.id, { x: size.w / 2, y: size.h / 2 })
-  others.forEach((m, i) => {
-    const angle = (2 * Math.PI * i) / others.length - Math.PI / (others.length === 2 ? 1 : 2)
-    at.set(m.id, { x: size.w / 2 + Math.cos(angle) * 190, y: size.h / 2 + Math.sin(angle) * 88 })
-  })
+  const { size, at } = placesOf(leader, others, innerWidth < 600)
   const here = members.find((m) => m.here)
   const label = members.map((m) => `${m.name}: ${roleOf(m)}, ${statusText(m.status)}, ${t.home.runs(m.runs)}${m.latencyMs === null ? '' : `, ${wayOf(m)}`}`).join('; ')
   const from = here && at.get(here.id)
   return (
-    <svg role="img" aria-label={`${t.nodes.map}. ${label}`} viewBox={`0 0 ${size.w} ${size.h}`} className="max-h-[320px] w-full rounded border border-line bg-ground2">
-      {leader && others.map((m) => { const p = at.get(m.id)!; return <line key={m.id} x1={size.w / 2} y1={size.h / 2} x2={p.x} y2={p.y} stroke={m.status === 'alive' ? 'var(--line2)' : 'var(--bad)'} strokeWidth="1" strokeDasharray={m.voter ? undefined : '4 4'} /> })}
+    <svg role="img" aria-label={`${t.nodes.map}. ${label}`} viewBox={`0 0 ${size.w} ${size.h}`} className={`${size.h > 300 ? '' : 'max-h-[320px]'} w-full rounded border border-line bg-ground2`}>
+      {leader && others.map((m) => { const p = at.get(m.id)!; return <line key={m.id} x1={at.get(leader.id)!.x} y1={at.get(leader.id)!.y} x2={p.x} y2={p.y} stroke={m.status === 'alive' ? 'var(--line2)' : 'var(--bad)'} strokeWidth="1" strokeDasharray={m.voter ? undefined : '4 4'} /> })}
       {from && members.filter((m) => m.latencyMs !== null).map((m) => {
         const p = at.get(m.id)!
         return (

@@ -13,13 +13,15 @@ import { Confirm, Drawer } from '../../parts/overlay'
 import { Empty, Facts, Loaded } from '../../parts/states'
 import { Badge, StatusMark } from '../../parts/status'
 import { Table, type Column } from '../../parts/table'
+import { Tab, Tabs } from '../../parts/tabs'
 import { toast } from '../../parts/toast'
 import { Id, Time, Who } from '../../parts/values'
 import { t } from '../../text/en'
 import { tr } from '../../text/en.rooms'
+import { Elevate, Elevations } from './elevations'
 
 type Permit = Schemas['ApiPermit']
-interface Search { status?: string; company?: string; show?: string }
+interface Search { tab?: string; status?: string; company?: string; show?: string }
 const x = tr.permits
 const limit = 500
 
@@ -34,6 +36,9 @@ export function Page() {
   const query = { companyId: company?.id, status: s.status, limit }
   const all = useRead(keys.govern('permits', query), '/api/v1/govern/permits', { query })
   const here = useMaybeCompany()
+  const tab = s.tab ?? 'permits'
+  const [asking, setAsking] = useState(false)
+  const elevating = company ?? here
   const names = useNames((company ?? here)?.id)
   const columns: Column<Permit>[] = [
     { id: 'status', head: x.status, width: '120px', cell: (p) => <Mark of={p.status} /> },
@@ -46,11 +51,17 @@ export function Page() {
   const rows = all.data ?? []
   const one = rows.find((p) => p.id === s.show)
   return (
-    <Frame title={x.title} command="selvage govern permit list" scroll={false}
-      bar={<><Select aria-label={x.status} value={s.status ?? ''} onChange={(e) => set({ status: e.target.value })} choices={[{ value: '', label: t.common.all }, ...Object.entries(x.states).filter(([k]) => k !== 'waiting').map(([value, label]) => ({ value, label }))]} />
-        <Select aria-label={t.nav.company} value={company?.issuePrefix ?? ''} onChange={(e) => set({ company: e.target.value })} choices={[{ value: '', label: x.allCompanies }, ...companies.map((c) => ({ value: c.issuePrefix, label: c.name }))]} /></>}
-      drawer={one && <Drawer label={one.action} onClose={() => set({ show: '' })} head={<code className="font-mono text-sm">{one.action}</code>}><One key={one.id} permit={one} name={names(one.agent_id).name} prefix={companies.find((c) => c.id === one.companyId)?.issuePrefix} /></Drawer>}>
-      <Loaded of={all}>{(list) => <Table label={x.title} rows={list} columns={columns} keyOf={(p) => p.id ?? ''} onOpen={(p) => set({ show: p.id ?? '' })} openKey={one?.id ?? undefined} empty={<Empty icon="approvals" title={x.empty} why={x.emptyWhy} />} />}</Loaded>
+    <Frame title={x.title} command={tab === 'permits' ? 'selvage govern permit list' : 'selvage govern elevation list'} scroll={false} tools={tab === 'elevations' && elevating && <Button look="primary" icon="plus" onClick={() => setAsking(true)}>{tr.elevations.ask}</Button>}
+      drawer={tab === 'permits' && one && <Drawer label={one.action} onClose={() => set({ show: '' })} head={<code className="font-mono text-sm">{one.action}</code>}><One key={one.id} permit={one} name={names(one.agent_id).name} prefix={companies.find((c) => c.id === one.companyId)?.issuePrefix} /></Drawer>}>
+      <Tabs value={tab} onChange={(to) => void go({ to: '.', search: (to === 'permits' ? {} : { tab: to }) as never, replace: true })} tabs={[{ value: 'permits', label: x.title }, { value: 'elevations', label: tr.elevations.title }]}>
+        <Tab value="permits" className="flex min-h-0 grow flex-col outline-none">
+          <div className="no-print flex h-11 shrink-0 items-center gap-1.5 border-b border-line px-4"><Select aria-label={x.status} value={s.status ?? ''} onChange={(e) => set({ status: e.target.value })} choices={[{ value: '', label: t.common.all }, ...Object.entries(x.states).filter(([k]) => k !== 'waiting').map(([value, label]) => ({ value, label }))]} />
+        <Select aria-label={t.nav.company} value={company?.issuePrefix ?? ''} onChange={(e) => set({ company: e.target.value })} choices={[{ value: '', label: x.allCompanies }, ...companies.map((c) => ({ value: c.issuePrefix, label: c.name }))]} /></div>
+          <Loaded of={all}>{(list) => <Table label={x.title} rows={list} columns={columns} keyOf={(p) => p.id ?? ''} onOpen={(p) => set({ show: p.id ?? '' })} openKey={one?.id ?? undefined} empty={<Empty icon="approvals" title={x.empty} why={x.emptyWhy} />} />}</Loaded>
+        </Tab>
+        <Tab value="elevations" className="flex min-h-0 grow flex-col outline-none"><Elevations company={company ?? (companies.length === 1 ? companies[0] : undefined)} status={s.status} set={set} /></Tab>
+      </Tabs>
+      {asking && elevating && <Elevate company={elevating.id} onClose={() => setAsking(false)} />}
     </Frame>
   )
 }

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { keys } from '../../cache'
-import { poll, useCompanies, useNames, useWrite } from '../../data'
+import { poll, useCompanies, useMembers, useNames, useWrite } from '../../data'
 import { get, post, Refusal } from '../../http'
 import { Ansi } from '../../parts/ansi'
 import { Button } from '../../parts/button'
@@ -15,6 +15,7 @@ import { StatusMark } from '../../parts/status'
 import { toast } from '../../parts/toast'
 import { Lasting, Time } from '../../parts/values'
 import { tr } from '../../text/en.rooms'
+import { Watched } from './watched'
 import { limitsOf, outputOf, type Row } from './words'
 
 const p = tr.processes
@@ -25,6 +26,7 @@ const spawned = ['native', 'wasm', 'container']
 export function One({ row: r }: { row: Row }) {
   const company = useCompanies().data?.find((c) => c.id === r.company)
   const names = useNames(company?.id)
+  const here = useMembers().data?.find((m) => m.here)?.name
   const rights = Object.entries(p.rights).filter(([name]) => r.capabilities?.[name as 'can_ipc']).map(([, text]) => text)
   return (
     <div className="flex flex-col gap-5">
@@ -37,6 +39,7 @@ export function One({ row: r }: { row: Row }) {
         r.agent !== '' && company && [p.agent, <Link to={`/${company.issuePrefix}/agents/${r.agent}`} className="text-accent hover:underline">{names(r.agent).name}</Link>], r.run !== '' && company && [p.run, <Link to={`/${company.issuePrefix}/runs/${r.run}`} className="text-accent hover:underline">{r.run.slice(0, 8)}</Link>],
         r.pid !== 0 && [p.parent, `${r.node}:${r.parent_pid}`], [p.role, r.role], r.machine_pid !== 0 && [p.machine, r.machine_pid], [p.restarts, r.restarts], [p.may, rights.length > 0 ? rights.join(', ') : p.nothing],
         [p.started, <Time at={r.started_at} />], [p.age, <Lasting from={r.started_at} to={r.ended_at} />], r.exit_code !== null && [p.exit, p.exitOf(r.exit_code, r.exit_reason)], r.error !== '' && [p.error, <span className="text-bad">{r.error}</span>]]} />
+      {r.pid !== 0 && r.state !== 'exited' && r.node === here && <Watched row={r} />}
       {spawned.includes(r.kind) && <Output row={r} />}
     </div>
   )

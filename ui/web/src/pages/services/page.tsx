@@ -10,19 +10,17 @@ import { Button } from '../../parts/button'
 import { FormDialog } from '../../parts/formdialog'
 import type { Values } from '../../parts/jsonform'
 import { Front, LineOf, Lines } from '../../parts/lines'
-import { Confirm, Dialog, DialogFoot, Drawer } from '../../parts/overlay'
+import { Confirm, Drawer } from '../../parts/overlay'
 import { Empty, Facts, Loaded, Section } from '../../parts/states'
 import { StatusMark } from '../../parts/status'
 import { Table, type Column } from '../../parts/table'
 import { toast } from '../../parts/toast'
 import { Id, Time } from '../../parts/values'
-import { t } from '../../text/en'
 import { tr } from '../../text/en.rooms'
-import { methodsOf, paramsOf, paramsSchema, wrongMethods } from './contract'
+import { Methods } from './call'
+import { methodsOf, wrongMethods } from './contract'
 
 type Service = Schemas['ApiServiceRow']
-type Method = Service['methods'][number]
-type Answer = Schemas['ApiCallAnswer']
 const x = tr.services
 
 const healthMark: Record<string, string> = { healthy: 'ok', degraded: 'warn', unhealthy: 'bad', unknown: 'idle' }
@@ -56,7 +54,6 @@ export function Page() {
 }
 
 function One({ service: s, onEdit, onGone }: { service: Service; onEdit: () => void; onGone: () => void }) {
-  const [calling, setCalling] = useState<Method>()
   const [removing, setRemoving] = useState(false)
   const reread = () => [keys.kernel('services')]
   const probe = useWrite<undefined, Schemas['ApiHealthAnswer']>({ call: () => get('/api/v1/services/{name}/health', { path: { name: s.name } }), reread, onDone: (a) => toast({ text: x.probed(s.name, x.healths[a.health] ?? a.health), bad: a.health === 'unhealthy' }) })
@@ -66,9 +63,7 @@ function One({ service: s, onEdit, onGone }: { service: Service; onEdit: () => v
       <div className="flex flex-wrap gap-2"><Button busy={probe.isPending} onClick={() => probe.mutate(undefined)}>{x.probe}</Button><Button onClick={onEdit}>{x.again}</Button><Button look="danger" onClick={() => setRemoving(true)}>{x.remove}</Button></div>
       <Facts rows={[[x.health, <Health of={s.health} />], [x.version, <code className="font-mono text-xs">{s.version}</code>], [x.provider, <Link to="/mesh/processes" search={{ tab: 'declared' } as never} className="text-accent hover:underline">{s.provider}</Link>], [x.probeBy, s.probe || x.noProbe], [x.contract, <Id id={s.contract} />], [x.changed, <Time at={s.updatedAt} />], [x.by, <Id id={s.registeredBy} />]]} />
       <Section title={x.methods}>
-        <Lines label={x.methods}>{s.methods.map((m) => (
-          <LineOf key={m.name}><Front><code className="font-mono text-xs font-strong">{m.name}</code>{m.description && <span className="ml-2 text-ink2" title={m.description}>{m.description}</span>}</Front><Button small icon="play" aria-label={x.callOf(m.name)} onClick={() => setCalling(m)}>{x.call}</Button></LineOf>
-        ))}</Lines>
+        <Methods label={x.methods} all={s.methods} send={(method, params) => post('/api/v1/services/{name}/call', { path: { name: s.name } }, { method, ...params }).then(({ took_ms: took, ...a }) => ({ ...a, took }))} />
       </Section>
       <Section title={x.providers}>
         {s.providers.length === 0 ? <p className="text-sm text-ink2">{x.noProviders(s.provider)}</p> : (
@@ -82,23 +77,8 @@ function One({ service: s, onEdit, onGone }: { service: Service; onEdit: () => v
         )}
         <p className="mt-1 text-xs text-ink3">{x.known}</p>
       </Section>
-      {calling && <Call service={s} method={calling} onClose={() => setCalling(undefined)} />}
       <Confirm open={removing} onClose={() => setRemoving(false)} title={x.removeAsk(s.name)} body={x.removeBody} action={x.remove} busy={remove.isPending} onConfirm={() => remove.mutate(undefined)} />
     </div>
-  )
-}
-
-/** A call has the parameters that the contract names; its result is shown in the same place. */
-function Call({ service: s, method: m, onClose }: { service: Service; method: Method; onClose: () => void }) {
-  const [answer, setAnswer] = useState<Answer>()
-  const call = useWrite<Values, Answer>({ call: (v) => post('/api/v1/services/{name}/call', { path: { name: s.name } }, { method: m.name, ...paramsOf(m.params, v) }), reread: () => [keys.kernel('services')], onDone: setAnswer })
-  if (!answer) return <FormDialog title={x.callOf(m.name)} size="medium" action={x.call} busy={call.isPending} schema={paramsSchema(m.params, x.params)} onClose={onClose} onSave={(v) => call.mutate(v)} head={m.description && <p className="text-sm text-ink2">{m.description}</p>} />
-  return (
-    <Dialog open title={x.callOf(m.name)} size="medium" onClose={onClose}>
-      <pre data-result className="max-h-[50vh] overflow-auto whitespace-pre-wrap break-words rounded border border-line bg-ground2 p-2 font-mono text-xs">{JSON.stringify(answer.result, null, 2)}</pre>
-      <p className="mt-2 text-sm text-ink2">{x.answered(answer.by, number(answer.took_ms), answer.attempts)}</p>
-      <DialogFoot><Button onClick={() => setAnswer(undefined)}>{x.callAgain}</Button><Button look="primary" onClick={onClose}>{t.common.close}</Button></DialogFoot>
-    </Dialog>
   )
 }
 

@@ -98,7 +98,7 @@ function File({ skill, file: path }: { skill: Skill; file: string }) {
       {(f) => (
         <article className="min-w-0 self-start rounded border border-line">
           <header className="flex h-10 items-center gap-2 border-b border-line bg-ground2 px-3"><code className="min-w-0 grow truncate font-mono text-xs">{f.path}</code>{f.editable ? <Button small onClick={() => setText(f.content)}>{tp.skills.edit}</Button> : <span className="text-xs text-ink3">{tp.skills.readOnly}</span>}</header>
-          <div className="p-3">{f.markdown ? <Markdown text={f.content.replace(/^---\n[\s\S]*?\n---\n/, '')} /> : <pre className="whitespace-pre-wrap break-words font-mono text-xs">{f.content}</pre>}</div>
+          <div className="p-3">{f.markdown ? <Markdown text={f.content.replace(/^---\n[\s\S]*?\n---\n/, '')} file /> : <pre className="whitespace-pre-wrap break-words font-mono text-xs">{f.content}</pre>}</div>
         </article>
       )}
     </Loaded>

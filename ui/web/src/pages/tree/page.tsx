@@ -19,6 +19,7 @@ import { Badge, StatusMark } from '../../parts/status'
 import { toast } from '../../parts/toast'
 import { Id, Time } from '../../parts/values'
 import { Icon } from '../../parts/icons'
+import { t } from '../../text/en'
 import { tr } from '../../text/en.rooms'
 import { level } from '../govern/effect'
 import { lastPart, nameOf, ways } from './paths'
@@ -26,7 +27,7 @@ import { lastPart, nameOf, ways } from './paths'
 type Vertex = Schemas['ApiTreeVertex']
 type Grant = Schemas['ApiTreeGrant']
 const x = tr.tree
-const look = 15_000 // ms between two looks at the root; what is below is read again when it is another one
+const look = 60_000 // ms: events of this company and of the mesh read the root again, other companies tell nothing; what is below is read when the root is another one
 
 function useChanged(root: string | undefined): void {
   const cache = useQueryClient()
@@ -131,15 +132,15 @@ function VertexOf({ vertex: v }: { vertex: Vertex }) {
 function Grants({ path }: { path: string }) {
   const key = keys.govern('tree', ['grants', path])
   const all = useRead(key, '/api/v1/tree/grants', { query: { path } })
-  const [adding, setAdding] = useState(false)
+  const [adding, setAdding] = useState<Grant | 'new'>()
   const reread = () => [keys.govern('tree')]
-  const add = useWrite<Values, unknown>({ call: (v) => post('/api/v1/tree/grants', {}, { path, subject: String(v['subject']), ...(v['deny'] ? { deny: true } : { role: v['role'] as 'viewer' }), ...(v['delegate'] ? { delegate: true } : {}), ...(v['until'] ? { until: new Date(String(v['until'])).toISOString() } : {}) }), reread, onDone: () => { setAdding(false); toast({ text: x.granted }) } })
+  const add = useWrite<Values, unknown>({ call: (v) => post('/api/v1/tree/grants', {}, { path: adding && adding !== 'new' ? adding.path : path, subject: String(v['subject']), ...(v['deny'] ? { deny: true } : { role: v['role'] as 'viewer' }), ...(v['delegate'] ? { delegate: true } : {}), ...(v['until'] ? { until: new Date(String(v['until'])).toISOString() } : {}) }), reread, onDone: () => { setAdding(undefined); toast({ text: x.granted }) } })
   const drop = useWrite<Grant, unknown>({ call: (g) => del('/api/v1/tree/grants', { query: { path: g.path, subject: g.subject } }), reread, onDone: () => toast({ text: x.revoked }) })
   return (
-    <Section title={x.policy} aside={<Button small icon="plus" onClick={() => setAdding(true)}>{x.grant}</Button>}>
-      <Loaded of={all} rows={2}>{(rows) => rows.length === 0 ? <p className="text-sm text-ink2">{x.noGrants}. {x.noGrantsWhy}</p> : <Lines label={x.policy}>{rows.map((g) => <LineOf key={`${g.path} ${g.subject}`}><Front><Id id={g.subject} text={short(g.subject)} /></Front>{g.path !== path && <Id id={g.path} text={lastPart(g.path)} />}<Badge meaning={g.deny ? 'bad' : 'none'}>{g.deny ? x.denied : g.role}</Badge>{g.until && <span className="text-xs text-ink3">{x.until} <Time at={g.until} /></span>}<IconButton small icon="close" label={x.revoke} onClick={() => drop.mutate(g)} /></LineOf>)}</Lines>}</Loaded>
-      {adding && <FormDialog title={x.grant} busy={add.isPending} onClose={() => setAdding(false)} onSave={(v) => add.mutate(v)} head={<p className="text-sm text-ink2">{x.at} <code className="font-mono text-xs">{path}</code></p>}
-        schema={(v) => ({ required: ['subject', ...(v['deny'] ? [] : ['role'])], properties: { subject: { type: 'string', title: x.subject, description: x.subjectHint }, ...(v['deny'] ? {} : { role: { type: 'string', title: x.role, enum: Object.keys(x.roles), labels: x.roles } }), deny: { type: 'boolean', title: x.deny }, ...(v['deny'] ? {} : { delegate: { type: 'boolean', title: x.delegate } }), until: { type: 'string', format: 'date', title: x.until } } })} />}
+    <Section title={x.policy} aside={<Button small icon="plus" onClick={() => setAdding('new')}>{x.grant}</Button>}>
+      <Loaded of={all} rows={2}>{(rows) => rows.length === 0 ? <p className="text-sm text-ink2">{x.noGrants}. {x.noGrantsWhy}</p> : <Lines label={x.policy}>{rows.map((g) => <LineOf key={`${g.path} ${g.subject}`}><Front><Id id={g.subject} text={short(g.subject)} /></Front>{g.path !== path && <Id id={g.path} text={lastPart(g.path)} />}<Badge meaning={g.deny ? 'bad' : 'none'}>{g.deny ? x.denied : g.role}</Badge>{g.until && <span className="text-xs text-ink3">{x.until} <Time at={g.until} /></span>}<Button small onClick={() => setAdding(g)}>{t.common.edit}</Button><IconButton small icon="close" label={x.revoke} onClick={() => drop.mutate(g)} /></LineOf>)}</Lines>}</Loaded>
+      {adding && <FormDialog title={adding === 'new' ? x.grant : x.regrant} {...(adding === 'new' ? {} : { action: t.common.save, initial: { subject: adding.subject, ...(adding.deny ? { deny: true } : { role: adding.role }), ...(adding.delegate ? { delegate: true } : {}), ...(adding.until ? { until: adding.until.slice(0, 10) } : {}) } })} busy={add.isPending} onClose={() => setAdding(undefined)} onSave={(v) => add.mutate(v)} head={<p className="text-sm text-ink2">{x.at} <code className="font-mono text-xs">{adding === 'new' ? path : adding.path}</code></p>}
+        schema={(v) => ({ required: ['subject', ...(v['deny'] ? [] : ['role'])], properties: { ...(adding === 'new' ? { subject: { type: 'string', title: x.subject, description: x.subjectHint } } : {}), ...(v['deny'] ? {} : { role: { type: 'string', title: x.role, enum: Object.keys(x.roles), labels: x.roles } }), deny: { type: 'boolean', title: x.deny }, ...(v['deny'] ? {} : { delegate: { type: 'boolean', title: x.delegate } }), until: { type: 'string', format: 'date', title: x.until } } })} />}
     </Section>
   )
 }
