@@ -1,4 +1,5 @@
-// node test/screenshots.mjs URL PREFIX DIR [NAMES]: every page of a company at a node, in light, dark and phone width.
+// node test/screenshots.mjs URL PREFIX DIR [NAMES]: every page of a company at a node, in light, dark and phone width, or in those
+// that SETTINGS names: light,dark,phone,wide.
 // With the prefix "-" only the pages that need no company are taken. It fails when a page's console has an error.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,12 +16,16 @@ mkdirSync(dir, { recursive: true })
 const settings = [
   { name: 'light', colorScheme: 'light', viewport: { width: 1440, height: 900 } },
   { name: 'dark', colorScheme: 'dark', viewport: { width: 1440, height: 900 } },
+  { name: 'wide', colorScheme: 'light', viewport: { width: 3840, height: 2160 } },
   { name: 'phone', colorScheme: 'light', viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 },
-]
+].filter(({ name }) => (process.env.SETTINGS ?? 'light,dark,phone').split(',').includes(name))
 
 const { named, addresses } = await addressesOf(url, prefix)
 if (prefix !== '-') {
-  addresses.push({ name: 'issues-drawer', address: `/${prefix}/issues?show=${named.$issue}` }, { name: 'palette', address: `/${prefix}`, keys: ['Control+k'] }, { name: 'new-issue', address: `/${prefix}`, keys: ['c'] })
+  addresses.push({ name: 'issues-drawer', address: `/${prefix}/issues?show=${named.$issue}` }, { name: 'issues-board', address: `/${prefix}/issues?view=board` },
+    { name: 'mesh-permits-elevations', address: '/mesh/permits?tab=elevations' }, { name: 'mesh-processes-declared', address: '/mesh/processes?tab=declared' }, { name: 'mesh-services-drawer', address: '/mesh/services?show=charts' }, { name: 'mesh-nodes-drawer', address: '/mesh/nodes?show=n1' },
+    { name: 'agents-one-configuration', address: `/${prefix}/agents/${named.$agent}?tab=configuration` }, { name: 'agents-one-runs', address: `/${prefix}/agents/${named.$agent}?tab=runs` },
+    { name: 'palette', address: `/${prefix}`, keys: ['Control+k'] }, { name: 'new-issue', address: `/${prefix}`, keys: ['c'] })
 }
 
 const chrome = await browser()

@@ -67,7 +67,7 @@ const said = [
   { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 't2', content: 'The file was changed.' }] } },
   { type: 'result', is_error: false, result: 'Basin 3 is right now.', total_cost_usd: 0.0231, usage: { input_tokens: 4100, cache_read_input_tokens: 800, output_tokens: 260 } },
 ]
-const writer = await post(`${of}/agents`, { name: 'Wes', role: 'engineer', title: 'Draws the charts', reportsTo: lead.id, budgetMonthlyCents: 2000, adapterType: 'process', adapterConfig: { command: 'sh', args: ['-c', said.map((l) => `printf '%s\\n' '${JSON.stringify(l)}'`).join('; ')] } })
+const writer = await post(`${of}/agents`, { name: 'Wes', role: 'engineer', title: 'Draws the charts', reportsTo: lead.id, budgetMonthlyCents: 2000, adapterType: 'process', adapterConfig: { cwd: '/var/tmp', command: 'sh', args: ['-c', said.map((l) => `printf '%s\\n' '${JSON.stringify(l)}'`).join('; ')] } })
 await inParallel(14, 7, (i) => post(`${of}/cost-events`, { agentId: agents[i % 6].id, provider: ['local', 'harbour', 'tide'][i % 3], model: ['survey-1', 'chart-2', 'deep-3'][i % 3], inputTokens: 12000 + i * 900, outputTokens: 800 + i * 31, costCents: 120 + i * 37, occurredAt: new Date(Date.now() - i * 86_400_000).toISOString(), projectId: projects[i % 3].id }))
 await post(`${of}/budgets/policies`, { scopeType: 'agent', scopeId: rest[0].id, amount: 300, warnPercent: 80 })
 for (const [i, title] of ['Sound the north basin', 'Read the notes of the week', 'Report to the harbour master'].entries()) {
@@ -107,6 +107,8 @@ for (const [name, cron, topic] of [['tides', '0 3 * * *', 'tides.due'], ['weekly
   await ask(url, `/api/v1/cron/${name}`, 'PUT', { companyId: company.id, cron, timezone: 'Europe/Berlin', topic })
   await post(`/api/v1/cron/${name}/run?companyId=${company.id}`, {})
 }
+await post('/api/v1/govern/elevations', { agentId: rest[1].id, clearances: ['deploy', 'scan'], seconds: 7200, reason: 'release of the north basin' })
+await post('/api/v1/govern/permits', { action: 'chart.publish', agent_id: rest[2].id, arguments: { chart: 'north basin' }, once: true, ttl_seconds: 7200, context: { company_id: company.id } })
 await post('/api/v1/processes', { name: 'tide-gauge', command: ['sh', '-c', 'i=0; while :; do i=$((i+1)); echo "tide $i: $((i * 7 % 31)) dm"; sleep 2; done'] })
 await ask(url, '/api/v1/declared-processes/chart-server', 'PUT', { command: ['sleep', '86400'], replicas: 2 })
 const asked3 = { type: 'object', required: ['basin'], properties: { basin: { type: 'integer', title: 'Basin', minimum: 1 }, year: { type: 'integer', title: 'Year' } } }

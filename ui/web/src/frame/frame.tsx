@@ -8,7 +8,7 @@ import { announce, Announcer } from '../parts/announce'
 import { Sheet } from '../parts/overlay'
 import { Empty, Rows } from '../parts/states'
 import { Toasts } from '../parts/toast'
-import { useStore } from '../store'
+import { useStore, useStorePart } from '../store'
 import { t } from '../text/en'
 import { Banner } from './banner'
 import { Help } from './help'
@@ -21,7 +21,7 @@ import { help, newIssue, palette, sheet } from './state'
 export function Frame() {
   const { company, missing, waiting } = useAddressed()
   useStream(company?.id)
-  const nobody = useStore(standing).nobody
+  const nobody = useStorePart(standing, (s) => s.nobody) // the rest changes with each answer
   const go = useNavigate()
   const at = useRouterState({ select: (s) => s.location.pathname })
   useEffect(() => {

@@ -7,6 +7,7 @@ const allowed = { ALLOWED_TAGS: ['p', 'br', 'hr', 'h1', 'h2', 'h3', 'h4', 'h5', 
   ALLOWED_ATTR: ['href', 'title', 'src', 'alt', 'type', 'checked', 'disabled', 'align', 'start'], ALLOW_DATA_ATTR: false }
 
 DOMPurify.addHook('afterSanitizeAttributes', (node) => {
+  if (/^H[1-4]$/.test(node.tagName)) node.setAttribute('aria-level', String(Number(node.tagName[1]) + 2)) // what is written is below the headings of its page
   if (node.tagName === 'PRE') node.setAttribute('tabindex', '0') // it scrolls: the keyboard has to reach it
   if (node.tagName === 'A') {
     const to = node.getAttribute('href') ?? ''

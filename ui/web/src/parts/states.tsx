@@ -76,10 +76,18 @@ export function Section({ title, aside, children, id }: { title: string; aside?:
 
 /** Facts as pairs of a name and a value. */
 export function Facts({ rows }: { rows: readonly (readonly [string, ReactNode] | null | undefined | false)[] }) {
+  // A row without a name says more of the one above.
+  const groups: { name: string; values: ReactNode[] }[] = []
+  for (const row of rows) {
+    if (!row) continue
+    const last = groups.at(-1)
+    if (row[0] === '' && last) last.values.push(row[1])
+    else groups.push({ name: row[0], values: [row[1]] })
+  }
   return (
     <dl className="grid grid-cols-[112px_minmax(0,1fr)] gap-x-3 text-sm">
-      {rows.map((row) => row && (
-        <div key={row[0]} className="col-span-2 grid min-h-8 grid-cols-subgrid items-center"><dt className="text-ink3">{row[0]}</dt><dd className="min-w-0 break-words">{row[1]}</dd></div>
+      {groups.map(({ name, values }) => (
+        <div key={name} className="col-span-2 grid grid-cols-subgrid"><dt className="flex min-h-8 items-center text-ink3">{name}</dt>{values.map((value, i) => <dd key={i} className="col-start-2 grid min-h-8 min-w-0 items-center"><div className="min-w-0 break-words">{value}</div></dd>)}</div>
       ))}
     </dl>
   )

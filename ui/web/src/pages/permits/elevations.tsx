@@ -21,11 +21,11 @@ type Elevation = Schemas['ApiElevation']
 const x = tr.elevations
 const most = 500
 
-export function Elevations({ company, status, set }: { company: Company | undefined; status: string | undefined; set: (next: { status?: string; company?: string }) => void }) {
+export function Elevations({ company, here, status, set }: { company: Company | undefined; here: string | undefined; status: string | undefined; set: (next: { status?: string; company?: string }) => void }) {
   const companies = useCompanies().data ?? []
   const query = { companyId: company?.id, status: status && status in x.states ? status : undefined }
   const all = useRead(keys.govern('elevations', query), '/api/v1/govern/elevations', { query })
-  const names = useNames(company?.id)
+  const names = useNames(company?.id ?? here)
   const [ending, setEnding] = useState<Elevation>()
   const end = useWrite<Elevation, unknown>({ call: (e) => post('/api/v1/govern/elevations/{id}/revoke', { path: { id: e.id } }), reread: () => [keys.govern('elevations')], onDone: () => { setEnding(undefined); toast({ text: x.ended }) } })
   const columns: Column<Elevation>[] = [

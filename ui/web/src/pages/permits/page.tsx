@@ -33,10 +33,10 @@ export function Page() {
   const set = (next: Search) => void go({ to: '.', search: Object.fromEntries(Object.entries({ ...s, ...next }).filter(([, v]) => v)) as never, replace: true })
   const companies = useCompanies().data ?? []
   const company = companies.find((c) => c.issuePrefix === s.company)
-  const query = { companyId: company?.id, status: s.status, limit }
-  const all = useRead(keys.govern('permits', query), '/api/v1/govern/permits', { query })
   const here = useMaybeCompany()
   const tab = s.tab ?? 'permits'
+  const query = { companyId: company?.id, status: s.status, limit }
+  const all = useRead(keys.govern('permits', query), '/api/v1/govern/permits', { query }, { enabled: tab === 'permits' })
   const [asking, setAsking] = useState(false)
   const elevating = company ?? here
   const names = useNames((company ?? here)?.id)
@@ -55,11 +55,13 @@ export function Page() {
       drawer={tab === 'permits' && one && <Drawer label={one.action} onClose={() => set({ show: '' })} head={<code className="font-mono text-sm">{one.action}</code>}><One key={one.id} permit={one} name={names(one.agent_id).name} prefix={companies.find((c) => c.id === one.companyId)?.issuePrefix} /></Drawer>}>
       <Tabs value={tab} onChange={(to) => void go({ to: '.', search: (to === 'permits' ? {} : { tab: to }) as never, replace: true })} tabs={[{ value: 'permits', label: x.title }, { value: 'elevations', label: tr.elevations.title }]}>
         <Tab value="permits" className="flex min-h-0 grow flex-col outline-none">
-          <div className="no-print flex h-11 shrink-0 items-center gap-1.5 border-b border-line px-4"><Select aria-label={x.status} value={s.status ?? ''} onChange={(e) => set({ status: e.target.value })} choices={[{ value: '', label: t.common.all }, ...Object.entries(x.states).filter(([k]) => k !== 'waiting').map(([value, label]) => ({ value, label }))]} />
-        <Select aria-label={t.nav.company} value={company?.issuePrefix ?? ''} onChange={(e) => set({ company: e.target.value })} choices={[{ value: '', label: x.allCompanies }, ...companies.map((c) => ({ value: c.issuePrefix, label: c.name }))]} /></div>
+          <div className="no-print flex h-11 shrink-0 items-center gap-1.5 border-b border-line px-4">
+            <Select aria-label={x.status} value={s.status ?? ''} onChange={(e) => set({ status: e.target.value })} choices={[{ value: '', label: t.common.all }, ...Object.entries(x.states).filter(([k]) => k !== 'waiting').map(([value, label]) => ({ value, label }))]} />
+            <Select aria-label={t.nav.company} value={company?.issuePrefix ?? ''} onChange={(e) => set({ company: e.target.value })} choices={[{ value: '', label: x.allCompanies }, ...companies.map((c) => ({ value: c.issuePrefix, label: c.name }))]} />
+          </div>
           <Loaded of={all}>{(list) => <Table label={x.title} rows={list} columns={columns} keyOf={(p) => p.id ?? ''} onOpen={(p) => set({ show: p.id ?? '' })} openKey={one?.id ?? undefined} empty={<Empty icon="approvals" title={x.empty} why={x.emptyWhy} />} />}</Loaded>
         </Tab>
-        <Tab value="elevations" className="flex min-h-0 grow flex-col outline-none"><Elevations company={company ?? (companies.length === 1 ? companies[0] : undefined)} status={s.status} set={set} /></Tab>
+        <Tab value="elevations" className="flex min-h-0 grow flex-col outline-none"><Elevations company={company} here={here?.id} status={s.status} set={set} /></Tab>
       </Tabs>
       {asking && elevating && <Elevate company={elevating.id} onClose={() => setAsking(false)} />}
     </Frame>
