@@ -24,7 +24,7 @@ const { named, addresses } = await addressesOf(url, prefix)
 if (prefix !== '-') {
   addresses.push({ name: 'issues-drawer', address: `/${prefix}/issues?show=${named.$issue}` }, { name: 'issues-board', address: `/${prefix}/issues?view=board` },
     { name: 'mesh-permits-elevations', address: '/mesh/permits?tab=elevations' }, { name: 'mesh-processes-declared', address: '/mesh/processes?tab=declared' }, { name: 'mesh-services-drawer', address: '/mesh/services?show=charts' }, { name: 'mesh-nodes-drawer', address: '/mesh/nodes?show=n1' },
-    { name: 'agents-one-configuration', address: `/${prefix}/agents/${named.$agent}?tab=configuration` }, { name: 'agents-one-runs', address: `/${prefix}/agents/${named.$agent}?tab=runs` },
+    ...(named.$agent ? ['config', 'runs', 'skills'].map((tab) => ({ name: `agents-one-${tab}`, address: `/${prefix}/agents/${named.$agent}?tab=${tab}` })) : []),
     { name: 'palette', address: `/${prefix}`, keys: ['Control+k'] }, { name: 'new-issue', address: `/${prefix}`, keys: ['c'] })
 }
 

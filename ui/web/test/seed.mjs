@@ -108,7 +108,7 @@ for (const [name, cron, topic] of [['tides', '0 3 * * *', 'tides.due'], ['weekly
   await post(`/api/v1/cron/${name}/run?companyId=${company.id}`, {})
 }
 await post('/api/v1/govern/elevations', { agentId: rest[1].id, clearances: ['deploy', 'scan'], seconds: 7200, reason: 'release of the north basin' })
-await post('/api/v1/govern/permits', { action: 'chart.publish', agent_id: rest[2].id, arguments: { chart: 'north basin' }, once: true, ttl_seconds: 7200, context: { company_id: company.id } })
+await post('/api/v1/govern/permits', { action: 'deploy', agent_id: rest[2].id, arguments: { service: 'charts' }, once: true, ttl_seconds: 7200, context: { company_id: company.id } })
 await post('/api/v1/processes', { name: 'tide-gauge', command: ['sh', '-c', 'i=0; while :; do i=$((i+1)); echo "tide $i: $((i * 7 % 31)) dm"; sleep 2; done'] })
 await ask(url, '/api/v1/declared-processes/chart-server', 'PUT', { command: ['sleep', '86400'], replicas: 2 })
 const asked3 = { type: 'object', required: ['basin'], properties: { basin: { type: 'integer', title: 'Basin', minimum: 1 }, year: { type: 'integer', title: 'Year' } } }
