@@ -59,7 +59,7 @@ func (n *Node) openHost(dir string) (err error) {
 	}
 	conf := spawn.Config{
 		Node: n.Name(), Label: string(n.ID()), Dir: filepath.Join(dir, "processes"), Shim: n.conf.Shim, Environ: os.Environ(),
-		APIURL: n.LocalURL(), Engine: engine,
+		APIURL: n.LocalURL(), API: n.handler, Engine: engine,
 		Sandbox: n.work.sandbox, Module: n.module, Max: n.conf.MaxProcesses, Events: n.events, Logger: n.log,
 		Clock: n.conf.Clock,
 		Authority: func() time.Duration {

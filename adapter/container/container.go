@@ -212,7 +212,8 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	if err := s.set(); err != nil {
 		return process.Failure("%v", err)
 	}
-	gate, err := openGate(s.own, a.cfg.API, token, inv)
+	gate, err := OpenGate(s.own, a.cfg.API, token, map[string]string{"X-Paperclip-Run-Id": inv.Run.ID},
+		func() bool { return live.MayAct(inv) })
 	if err != nil {
 		return process.Failure("No socket could be made for the run: %v", err)
 	}
@@ -392,9 +393,9 @@ func (s *stage) set() error {
 		env[k] = string(v)
 	}
 	env["PAPERCLIP_WORKSPACE_CWD"] = workAt
-	env["SELVAGE_API_SOCKET"] = socketAt + "/" + socketName
+	env[SocketEnv] = SocketPath
 	if c.network() != "host" {
-		env["PAPERCLIP_API_URL"], env["PAPERCLIP_RUNTIME_API_URL"] = "http://localhost", "http://localhost"
+		env["PAPERCLIP_API_URL"], env["PAPERCLIP_RUNTIME_API_URL"] = SocketURL, SocketURL
 	}
 	s.secrets = append(slices.Clone(s.inv.Secrets), s.token)
 	var file strings.Builder
@@ -451,7 +452,7 @@ func (s *stage) args() []string {
 		"--pull", cmp.Or(c.Pull, "missing"), "--cap-drop", "all", "--security-opt", "no-new-privileges", "--security-opt",
 		"label=disable",
 		"--network", c.network(), "--tmpfs", "/tmp", "--workdir", workAt, "--env-file", filepath.Join(s.own, "env"),
-		"--mount", "type=bind,source=" + filepath.Join(s.own, socketDir) + ",target=" + socketAt + ",readonly"}
+		"--mount", GateMount(s.own)}
 	for _, m := range s.binds {
 		b := "type=bind,source=" + m.Source + ",target=" + m.Target
 		if m.ReadOnly {

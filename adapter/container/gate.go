@@ -4,20 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/selvage-mesh/selvage/adapter/live"
-	"github.com/selvage-mesh/selvage/company"
 )
 
 const (
 	socketDir  = "gate"
 	socketName = "api.sock"
+	// SocketEnv is the variable with the path of the socket in the container, and SocketURL the
+	// address of requests over it.
+	SocketEnv = "SELVAGE_API_SOCKET"
+	SocketURL = "http://localhost"
+	// SocketPath is that path.
+	SocketPath = socketAt + "/" + socketName
 	// gateConns bounds the connections of one container: each costs the node a
 	// goroutine and its buffers.
 	gateConns = 64
@@ -25,16 +29,18 @@ const (
 	gateHeader = 10 * time.Second
 )
 
-// A gate is the node's API for one container, on its own socket. Requests over it have exactly
-// the rights of the run; credentials in a request are ignored.
-type gate struct {
+// A Gate is the node's API for one container, on its own socket. Requests over it have exactly
+// the rights of the run or the process; credentials in a request are ignored.
+type Gate struct {
 	server *http.Server
 	dir    *os.File
 }
 
-// openGate listens in the folder socketDir of dir. The folder is accessible to no other user;
-// the socket itself to all, because the container's user can be any.
-func openGate(dir string, api func() http.Handler, token string, inv company.Invocation) (*gate, error) {
+// OpenGate listens in a folder of dir, which [GateMount] brings into the container. The folder is
+// accessible to no other user; the socket itself to all, because the container's user can be any.
+// Each request has the token, and the headers; may reports whether requests may act now.
+func OpenGate(dir string, api func() http.Handler, token string, headers map[string]string,
+	may func() bool) (*Gate, error) {
 	at := filepath.Join(dir, socketDir)
 	if err := os.Mkdir(at, 0o755); err != nil {
 		return nil, err
@@ -57,20 +63,23 @@ func openGate(dir string, api func() http.Handler, token string, inv company.Inv
 		d.Close()
 		return nil, err
 	}
-	g := &gate{dir: d}
+	headers = maps.Clone(headers)
+	g := &Gate{dir: d}
 	g.server = &http.Server{ReadHeaderTimeout: gateHeader, MaxHeaderBytes: 64 << 10,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h := api()
-			if h == nil || !live.MayAct(inv) {
+			if h == nil || !may() {
 				http.Error(w, `{"error":"the node may not act now"}`, http.StatusServiceUnavailable)
 				return
 			}
-			for _, name := range []string{"Cookie", "X-Api-Key", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
-				"Forwarded", "X-Real-Ip"} {
+			for _, name := range []string{"Cookie", "X-Api-Key", "X-Paperclip-Run-Id", "X-Forwarded-For", "X-Forwarded-Proto",
+				"X-Forwarded-Host", "Forwarded", "X-Real-Ip"} {
 				r.Header.Del(name)
 			}
 			r.Header.Set("Authorization", "Bearer "+token)
-			r.Header.Set("X-Paperclip-Run-Id", inv.Run.ID)
+			for name, value := range headers {
+				r.Header.Set(name, value)
+			}
 			r.RemoteAddr = "127.0.0.1:0"
 			h.ServeHTTP(w, r)
 		})}
@@ -80,8 +89,13 @@ func openGate(dir string, api func() http.Handler, token string, inv company.Inv
 	return g, nil
 }
 
+// GateMount is the argument of --mount that brings the socket of dir into a container.
+func GateMount(dir string) string {
+	return "type=bind,source=" + filepath.Join(dir, socketDir) + ",target=" + socketAt + ",readonly"
+}
+
 // Close closes the socket and ends requests in progress.
-func (g *gate) Close() error {
+func (g *Gate) Close() error {
 	ctx, stop := context.WithTimeout(context.Background(), 0)
 	defer stop()
 	_ = g.server.Shutdown(ctx)

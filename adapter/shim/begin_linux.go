@@ -52,6 +52,10 @@ func (s *shim) fork(spec Spec) (pid int, notes []string, err error) {
 			return 0, nil, errors.New("restrict files: " + err.Error())
 		}
 		notes = append(notes, more...)
+		if more, err = restrictNet(g); err != nil {
+			return 0, nil, errors.New("restrict connections: " + err.Error())
+		}
+		notes = append(notes, more...)
 	}
 	sys := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if s.group != nil {

@@ -112,7 +112,7 @@ type Limits struct {
 // NoCgroup is the note for a tree whose memory is limited without a cgroup.
 const NoCgroup = "the node has no cgroup to divide: memory is bounded for each process, and for all together looked at every 250ms"
 
-// A Guard restricts the file access of a tree, by Landlock. Paths are absolute.
+// A Guard restricts the file access of a tree, and its connections, by Landlock. Paths are absolute.
 type Guard struct {
 	// Hide are folders that can be neither read nor written. If the shim may not give the tree
 	// its own view of the files (see veil), names in them can still be listed, and a note says
@@ -123,6 +123,10 @@ type Guard struct {
 	// program expects.
 	Confine bool     `json:"confine,omitempty"`
 	Write   []string `json:"write,omitempty"`
+	// HoldNet says that TCP connections are made to Port alone, of any host, 0: to none. A kernel before 6.7
+	// does not hold it, and a note says so. UDP and sockets in files are not held.
+	HoldNet bool   `json:"holdNet,omitempty"`
+	Port    uint16 `json:"port,omitempty"`
 }
 
 // notApart is the argument that tells a shim why it has no namespace of its own.

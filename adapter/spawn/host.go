@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -56,10 +57,11 @@ type Config struct {
 	Node    string // its name, for addresses that processes are told
 	Dir     string // absolute; holds a folder for each process. It is created, and old folders are deleted
 	Shim    []string
-	Environ []string // the node's environment as "K=V"
-	APIURL  string   // told to processes
-	Engine  []string // command line of podman or docker; nil: there is none
-	Label   string   // of containers: the node's ID
+	Environ []string            // the node's environment as "K=V"
+	APIURL  string              // told to processes
+	API     func() http.Handler // of this node, for containers; nil: they can not ask it
+	Engine  []string            // command line of podman or docker; nil: there is none
+	Label   string              // of containers: the node's ID
 	Sandbox *sandbox.Engine
 	// Module reads a module that the mesh stores.
 	Module func(ctx context.Context, sha256 string, size int64) ([]byte, error)
@@ -375,7 +377,7 @@ func (h *Host) enter(s *slot) (*living, error) {
 	}
 	s.caps, s.pid, s.fate = &e.Capabilities, e.PID, supervised
 	l := &living{pid: e.PID, slot: s, done: make(chan struct{})}
-	if s.spec.Backend == kernel.KindNative {
+	if s.spec.Backend != kernel.KindWasm {
 		l.dir = filepath.Join(h.cfg.Dir, e.PID.String())
 	}
 	h.living[e.PID], h.slots[s.name] = l, s

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,6 +111,43 @@ func (b *bed) ends(pid kernel.PID) kernel.Exit {
 	})
 	e, _ := b.Table().Find(pid)
 	return *e.Exit
+}
+
+// A command that may not use the network reaches the API of its node, and no other port; one that may reaches all.
+func TestTheNetworkOfCommands(t *testing.T) {
+	listen := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l.Addr().String()
+	}
+	api, other := listen(), listen()
+	b := newBed(t, t.TempDir(), func(c *Config) { c.APIURL = "http://" + api })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func(may bool) (out string) {
+		can := kernel.DefaultCapabilities()
+		can.CanNetwork = may
+		pid := b.spawn(kernel.Spec{Name: "dial", Command: []string{self, "greedy", "dial", api, other}, Capabilities: &can})
+		b.ends(pid)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.log[pid]
+	}
+	if out := said(true); !strings.Contains(out, api+" true;") || !strings.Contains(out, other+" true;") {
+		t.Errorf("it may use the network: %s", out)
+	}
+	out := said(false)
+	if strings.Contains(out, shim.NoNetHold) {
+		t.Skip("this kernel holds no connections, and the log says so")
+	}
+	if !strings.Contains(out, api+" true;") || !strings.Contains(out, other+" false;") {
+		t.Errorf("it may not use the network: %s", out)
+	}
 }
 
 func sh(line string) []string { return []string{"sh", "-c", line} }

@@ -3,8 +3,10 @@ package spawn
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/process"
@@ -28,7 +30,7 @@ func (h *Host) start(ctx context.Context, s *slot, l *living) (control, error) {
 	case kernel.KindWasm:
 		c, err = h.startWasm(ctx, s.spec, e, log)
 	case kernel.KindContainer:
-		c, err = h.startContainer(s.spec, e, log, s.deadline(h))
+		c, err = h.startContainer(s.spec, e, log, l.dir, s.deadline(h))
 	default:
 		c, err = h.startNative(s.spec, e, log, l.dir, s.deadline(h))
 	}
@@ -100,6 +102,9 @@ func (h *Host) startNative(spec kernel.Spec, e kernel.Entry, log Log, dir string
 	sh := shim.Spec{Path: path, Args: spec.Command, Dir: work, Env: process.List(env), Deadline: deadline,
 		Limits: limitsOf(e.Capabilities.Limits),
 		Guard:  &shim.Guard{Confine: true, Show: []string{dir}, Write: append([]string{dir, work}, shim.Temporary...)}}
+	if !e.Capabilities.CanNetwork {
+		sh.Guard.HoldNet, sh.Guard.Port = true, h.apiPort()
+	}
 	if spec.OnLimit == kernel.SuspendOnLimit {
 		sh.Limits.CPUSec = 0 // the system would end it
 	}
@@ -108,6 +113,16 @@ func (h *Host) startNative(spec kernel.Spec, e kernel.Entry, log Log, dir string
 		return nil, err
 	}
 	return n, nil
+}
+
+// apiPort returns the port of the node's API, 0 for none.
+func (h *Host) apiPort() uint16 {
+	u, err := url.Parse(h.cfg.APIURL)
+	if err != nil {
+		return 0
+	}
+	port, _ := strconv.ParseUint(u.Port(), 10, 16) // 0 where there is none
+	return uint16(port)
 }
 
 // underShim starts a command under a shim.
