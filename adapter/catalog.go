@@ -104,7 +104,8 @@ func tool(program string, gateway bool, more ...ConfigField) []ConfigField {
 	out := []ConfigField{
 		{Key: "model", Label: "Model", Type: "text", Hint: "as the model gateway, or the program, knows it"},
 		{Key: "promptTemplate", Label: "Prompt", Type: "textarea",
-			Hint: "what the agent is told; {{agent.id}}, {{agent.name}}, {{run.id}}, {{context.taskId}} and others are filled in"},
+			Hint: "what the agent is told; {{agent.id}}, {{agent.name}}, {{run.id}}, {{context.taskId}} and others are " +
+				"filled in"},
 		{Key: "instructionsFilePath", Label: "Instructions", Type: "text",
 			Hint: "an absolute path on the node, for agents without instructions in the mesh"},
 		{Key: "dangerouslySkipPermissions", Label: "Ask nobody", Type: "toggle", Default: true,
@@ -114,7 +115,8 @@ func tool(program string, gateway bool, more ...ConfigField) []ConfigField {
 	}
 	if gateway {
 		out = append(out, ConfigField{Key: "gateway", Label: "Through the gateway", Type: "toggle", Default: true,
-			Hint: "model calls go through the node, paid in advance and without keys; off: the program uses what it is signed in with"})
+			Hint: "model calls go through the node, paid in advance and without keys; off: the program uses what it is " +
+				"signed in with"})
 	}
 	return append(append(out, more...), cwd, env, timeout, grace)
 }
@@ -139,7 +141,8 @@ var tools = []Kind{
 			{Key: "gateway", Label: "Through the gateway", Type: "toggle", Default: true,
 				Hint: "the addresses and the key of the model gateway are in the variables that most agents read"},
 			cwd, env, timeout, grace},
-		Note: "Any agent that speaks the Agent Client Protocol; gemini --acp, opencode acp, claude-agent-acp and codex-acp are led to the gateway and keep no key."},
+		Note: "Any agent that speaks the Agent Client Protocol; gemini --acp, opencode acp, claude-agent-acp and " +
+			"codex-acp are led to the gateway and keep no key."},
 	{Type: "claude_local", takes: command(claude.Options{}), Name: "Claude Code", Program: "claude", Level: Full,
 		Gateway: true, Tool: true,
 		Models: models("claude-opus-4-8", "claude-opus-4-6", "claude-sonnet-4-6", "claude-sonnet-4-5", "claude-haiku-4-5"),
@@ -163,7 +166,8 @@ var tools = []Kind{
 		Gateway: true, Tool: true, ACP: true,
 		Models: models("auto", "gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite"),
 		Fields: tool("gemini", true, ConfigField{Key: "sandbox", Label: "Its own sandbox", Type: "toggle"}),
-		Note:   "npm install -g @google/gemini-cli; what it does beside its work is for small models of its vendor, which the gateway has to know."},
+		Note: "npm install -g @google/gemini-cli; what it does beside its work is for small models of its vendor, which " +
+			"the gateway has to know."},
 	{Type: "hermes_local", takes: command(hermes.Options{}), Name: "Hermes Agent", Program: "hermes", Level: Full,
 		Gateway: true, Tool: true,
 		Fields: tool("hermes", true, turns, ConfigField{Key: "toolsets", Label: "Toolsets", Type: "text",
@@ -196,7 +200,9 @@ var programs = []Kind{
 			{Key: "args", Label: "Arguments", Type: "list"}, {Key: "grants", Label: "Grants", Type: "list"},
 			{Key: "memoryMb", Label: "Memory", Type: "number", Default: 16},
 			{Key: "fuel", Label: "Fuel", Type: "number"}, env, timeout},
-		Note: "A program in the sandbox of one node. Without a module it is the default agent that comes with Selvage: it works on issues with a model of the gateway (env.AGENT_MODEL), and with env.AGENT_DEMO=1 it needs no model. See docs/adapters.md."},
+		Note: "A program in the sandbox of one node. Without a module it is the default agent that comes with Selvage: it " +
+			"works on issues with a model of the gateway (env.AGENT_MODEL), and with env.AGENT_DEMO=1 it needs no model. See " +
+			"docs/adapters.md."},
 }
 
 // remotes are agents elsewhere, which the node asks.
@@ -207,7 +213,8 @@ var remotes = []Kind{
 			{Key: "tenant", Label: "Tenant", Type: "text", Hint: "where the agent's server wants one"},
 			{Key: "headers", Label: "Headers", Type: "list"}, {Key: "message", Label: "Message", Type: "textarea",
 				Hint: "{{issue.title}}, {{issue.description}} and others are filled in; both unless given"}, timeout},
-		Note: "An agent outside that speaks the Agent2Agent protocol 1.0: the issue is a task there, and its result comes back as a comment and attachments; addresses that are not public are refused unless the operator lists them."},
+		Note: "An agent outside that speaks the Agent2Agent protocol 1.0: the issue is a task there, and its result comes " +
+			"back as a comment and attachments; addresses that are not public are refused unless the operator lists them."},
 	{Type: "http", takes: []any{webcall.Settings()}, Name: "Webhook", Level: Status,
 		Fields: []ConfigField{{Key: "url", Label: "URL", Type: "text", Required: true}, {Key: "method", Label: "Method",
 			Type: "text", Default: "POST"},
@@ -241,7 +248,8 @@ var remotes = []Kind{
 				Hint: "POST /api/v1/govern before each task"},
 			{Key: "retries", Label: "Repetitions", Type: "number", Default: 2, Hint: "after 429, 503 or no answer"},
 			{Key: "timeoutMs", Label: "Time limit of a request", Type: "number", Default: 30000, Hint: "milliseconds"}, timeout},
-		Note: "Hands each task to an agent of another mesh, or of this one: POST /api/v1/govern, then POST /api/v1/execute. Addresses that are not public are refused unless the operator lists them."},
+		Note: "Hands each task to an agent of another mesh, or of this one: POST /api/v1/govern, then POST " +
+			"/api/v1/execute. Addresses that are not public are refused unless the operator lists them."},
 }
 
 func models(ids ...string) (out []OfferedModel) {

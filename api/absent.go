@@ -109,13 +109,15 @@ func noPlugin(rc *Request) (Response, error) {
 			return Response{}, Invalid("Invalid localPath: path does not exist: %s", in.Package)
 		}
 	}
-	return Response{}, Unprocessable("This mesh runs no plugins; what runs in its sandbox are tools, see POST /api/companies/{companyId}/tools", nil)
+	return Response{}, Unprocessable("This mesh runs no plugins; what runs in its sandbox are tools, see POST "+
+		"/api/companies/{companyId}/tools", nil)
 }
 
 // noBackupHere refuses: every node has all of the state, and a backup is sealed for a
 // recipient, whom the body of this route does not name.
 func noBackupHere(*Request) (Response, error) {
-	return Response{}, Conflict("There is no database to back up on this node's disk: take a sealed backup with `selvage snapshot save`, or POST /api/v1/mesh/snapshot",
+	return Response{}, Conflict("There is no database to back up on this node's disk: take a sealed backup with "+
+		"`selvage snapshot save`, or POST /api/v1/mesh/snapshot",
 		map[string]string{"method": "POST", "path": "/api/v1/mesh/snapshot"})
 }
 

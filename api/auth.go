@@ -31,9 +31,10 @@ var (
 	errBoardOnly = Forbidden("Board access required")
 	errAgentOnly = Unauthorized("Agent authentication required")
 	// errProcessOnly is for a process that asks for more than its messages.
-	errProcessOnly = Forbidden("The token of a process is for its messages: /api/v1/ipc. Give the process another key in SELVAGE_API_KEY if it is to do more")
-	errForeign     = Forbidden("Agent key cannot access another company")
-	errOtherRun    = &ledger.Refusal{Code: ledger.Unprocessable, ErrCode: "agent_jwt_run_id_mismatch",
+	errProcessOnly = Forbidden("The token of a process is for its messages: /api/v1/ipc. Give the process another key " +
+		"in SELVAGE_API_KEY if it is to do more")
+	errForeign  = Forbidden("Agent key cannot access another company")
+	errOtherRun = &ledger.Refusal{Code: ledger.Unprocessable, ErrCode: "agent_jwt_run_id_mismatch",
 		Message: "X-Paperclip-Run-Id does not match the run that the token was issued for"}
 )
 
@@ -188,7 +189,8 @@ func (rc *Request) byProcessToken(token string) error {
 	}
 	e, ok := post.Holder(token)
 	if !ok {
-		return Unauthorized("The token of a process did not verify: it is known on the node that started the process, while it lives")
+		return Unauthorized("The token of a process did not verify: it is known on the node that started the process, " +
+			"while it lives")
 	}
 	if rc.Route == nil || !rc.Route.Processes {
 		return errProcessOnly

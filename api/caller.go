@@ -15,14 +15,18 @@ const maxLooks = 2
 
 var (
 	errCallerRun = &ledger.Refusal{Code: ledger.Unauthorized, ErrCode: "run_without_token",
-		Message: "This request comes from an agent's run and has no credential, so it is not the board's. Send the token of the run (PAPERCLIP_API_KEY) as Authorization: Bearer"}
+		Message: "This request comes from an agent's run and has no credential, so it is not the board's. Send the token " +
+			"of the run (PAPERCLIP_API_KEY) as Authorization: Bearer"}
 	errCallerUnknown = &ledger.Refusal{Code: ledger.Unauthorized, ErrCode: "caller_unknown",
-		Message: "It can not be told whether this request, which has no credential, comes from an agent's run: keep the connection open until the answer, and ask from a process of this machine that the node's user may look into, or send a key as Authorization: Bearer"}
+		Message: "It can not be told whether this request, which has no credential, comes from an agent's run: keep the " +
+			"connection open until the answer, and ask from a process of this machine that the node's user may look into, or " +
+			"send a key as Authorization: Bearer"}
 )
 
 // errLooksBusy is the refusal of a request that got no turn for its search in time.
 var errLooksBusy = &ledger.Refusal{Code: ledger.Unavailable, ErrCode: "caller_look_busy",
-	Message: "This node did not get to find out in time whether this request, which has no credential, comes from an agent's run. Try again, or send a key as Authorization: Bearer"}
+	Message: "This node did not get to find out in time whether this request, which has no credential, comes from an " +
+		"agent's run. Try again, or send a key as Authorization: Bearer"}
 
 // A caller is the process at the other end of a connection. Whether it is a run is determined
 // once, for the first request without a credential.

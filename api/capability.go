@@ -18,7 +18,8 @@ const CapScheme = "WeftOS-Cap"
 // Capabilities are what a capability token can grant: the values of [Route.Capability].
 var Capabilities = []string{"execute", "govern"}
 
-var errCap = Unauthorized("The capability token did not verify, or the credential that it was made with ended; make a new one with POST /api/v1/capabilities")
+var errCap = Unauthorized("The capability token did not verify, or the credential that it was made with ended; make " +
+	"a new one with POST /api/v1/capabilities")
 
 type withinKey struct{}
 

@@ -61,7 +61,8 @@ func CheckBind(addr, mode string) error {
 	if err != nil || loopback || mode == people.Authenticated {
 		return err
 	}
-	return fmt.Errorf("%w on %s: without authentication the API is for this machine only; use 127.0.0.1, [::1] or localhost, or a mesh with --auth %s", ErrBind, addr, people.Authenticated)
+	return fmt.Errorf("%w on %s: without authentication the API is for this machine only; use 127.0.0.1, [::1] or "+
+		"localhost, or a mesh with --auth %s", ErrBind, addr, people.Authenticated)
 }
 
 // Loopback reports whether an address (host:port) is reachable from this machine only.

@@ -58,17 +58,20 @@ var notNow = []momentary{
 	{blob.ErrFull, "disk_full", "This node has no room for files; free some space, use another node"},
 	{blob.ErrTooFew, "too_few_copies", "Too few nodes could take the file; try again"},
 	{blob.ErrMismatch, "content_damaged",
-		"The copy of this content on this node is damaged, and no node that answers has a good one; start the nodes that are away, or put the same file again, or restore a backup"},
+		"The copy of this content on this node is damaged, and no node that answers has a good one; start the nodes that " +
+			"are away, or put the same file again, or restore a backup"},
 	{blob.ErrMissing, "content_unavailable", "No node that answers has this content; try again"},
 	{store.ErrDiskFull, "disk_full", "The disk of this node is full; free some space, use another node"},
 	{context.DeadlineExceeded, "timeout",
 		"No answer in time; the request may still take effect. Repeat it with the same Idempotency-Key"},
-	{context.Canceled, "timeout", "No answer in time; the request may still take effect. Repeat it with the same Idempotency-Key"},
+	{context.Canceled, "timeout", "No answer in time; the request may still take effect. Repeat it with the same " +
+		"Idempotency-Key"},
 }
 
 // damaged is the answer when this node's disk is damaged. The node stops serving and rebuilds
 // its state from its peers.
-var damaged = ErrorBody{Error: "A file of this node's store is damaged; the node rebuilds it from its peers. Use another node, or try again", Code: "store_damaged"}
+var damaged = ErrorBody{Error: "A file of this node's store is damaged; the node rebuilds it from its peers. Use " +
+	"another node, or try again", Code: "store_damaged"}
 
 // AnswerOf returns the answer for err. failure reports that err is a failure: it is logged,
 // and the caller does not see it.

@@ -35,7 +35,8 @@ type repository struct{ Owner, Name, Ref, Folder string }
 func ParseRepository(address string) (r repository, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host != "github.com" || u.User != nil {
-		return r, Unprocessable("source.url must be https://github.com/OWNER/REPO, with /tree/REF/FOLDER after it where needed", nil)
+		return r, Unprocessable("source.url must be https://github.com/OWNER/REPO, with /tree/REF/FOLDER after it where "+
+			"needed", nil)
 	}
 	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
 	if len(parts) < 2 || len(parts) > 2 && (parts[2] != "tree" || len(parts) < 4) {

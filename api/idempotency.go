@@ -31,7 +31,8 @@ func (rc *Request) identify(cmd *ledger.Command) error {
 	if digestKey := rc.Server.Cfg.DigestKey; digestKey != nil {
 		k, ok := digestKey()
 		if !ok {
-			return Unavailable("This node does not hold the mesh's data key and can not take an Idempotency-Key; ask another node")
+			return Unavailable("This node does not hold the mesh's data key and can not take an Idempotency-Key; ask another " +
+				"node")
 		}
 		under = k[:]
 	}

@@ -16,7 +16,8 @@ func (s *Server) SealKey() (identity.DataKey, error) {
 			return keys[0], nil
 		}
 	}
-	return identity.DataKey{}, Unavailable("This node does not hold the mesh's data key and can not take secrets; ask another node")
+	return identity.DataKey{}, Unavailable("This node does not hold the mesh's data key and can not take secrets; ask " +
+		"another node")
 }
 
 // Sealed returns a payload with its secrets sealed: no command has one in the clear.

@@ -16,7 +16,8 @@ func createAgent(c *ledger.Context, p entity.SaveAgent) (any, error) {
 	}
 	if row.RequireHireApproval {
 		return nil, ledger.Refuse(ledger.Conflict, nil,
-			"Direct agent creation requires board approval. Use POST /api/companies/:companyId/agent-hires to create a pending hire approval.")
+			"Direct agent creation requires board approval. Use POST /api/companies/:companyId/agent-hires to create a "+
+				"pending hire approval.")
 	}
 	a, err := MakeAgent(c, row, p, entity.AgentIdle)
 	if err != nil {

@@ -41,11 +41,13 @@ var Staying = []StayingKind{
 	{"members", "People and what they may do belong to the instance.", []string{"member"}},
 	{"invites", "Invites are credentials.", []string{"invite", "join-request"}},
 	{"agent_keys", "Keys are credentials; an imported agent gets its own.", []string{"agent-key"}},
-	{"config_revisions", "Going back to one would restore commands and paths of machines, which do not travel; an imported agent begins with its configuration as it is.", []string{"agent-revision"}},
+	{"config_revisions", "Going back to one would restore commands and paths of machines, which do not travel; an " +
+		"imported agent begins with its configuration as it is.", []string{"agent-revision"}},
 	{"document_revisions", "A document travels with its latest text.", []string{"document-revision"}},
 	{"routine_revisions", "An imported routine begins as it is.", []string{"routine-revision"}},
 	{"skill_versions", "An imported skill begins as it is.", []string{"skill-version"}},
-	{"approvals", "What was decided is history of the company that decided; the strategies that its board has approved travel.", []string{"approval", "approval-draft", "approval-comment"}},
+	{"approvals", "What was decided is history of the company that decided; the strategies that its board has approved " +
+		"travel.", []string{"approval", "approval-draft", "approval-comment"}},
 	{"governance_decisions", "What the gate decided is history of the company and of the constitution that decided.",
 		[]string{"decision", "governance-waiting", "governance-tally", "governance-permit", "governance-elevation", "governance-profile",
 			"governance-receipt", "governance-receipts"}},
@@ -62,7 +64,8 @@ var Staying = []StayingKind{
 		[]string{"cost", "cost-hour", "cost-day", "cost-issue", "finance", "finance-day", "reservation", "allowance"}},
 	{"runs", "Runs, their logs and their costs are history.", []string{"run", "wakeup", "placement", "task-session",
 		"runtime-state", "routine-run", "run-callback"}},
-	{"memories", "What was remembered names the runs, issues and comments that it came from, which do not travel under their names; closed issues leave it anew.", []string{"memory-record"}},
+	{"memories", "What was remembered names the runs, issues and comments that it came from, which do not travel under " +
+		"their names; closed issues leave it anew.", []string{"memory-record"}},
 	{"topics", "Messages of topics are of the moment: processes of this mesh read them, at heights of this chain.",
 		[]string{"topic", "topic-message", "topic-subscription", "topic-total"}},
 	{"cron", "The kernel's jobs publish to topics, which do not travel.", []string{"cron"}},
@@ -70,7 +73,8 @@ var Staying = []StayingKind{
 	{"live_workspaces", "Working trees are on nodes, and paths of machines do not travel.",
 		[]string{"exec-workspace", "workspace-op", "runtime-service"}},
 	{"environments", "Machines and how they are reached belong to the place.", []string{"environment"}},
-	{"apps", "An app is signed, and installed again where it is to work; its agents, skills and routines travel as others do.", []string{"app", "app_hook"}},
+	{"apps", "An app is signed, and installed again where it is to work; its agents, skills and routines travel as " +
+		"others do.", []string{"app", "app_hook"}},
 	{"push_hooks", "A webhook is told of one task, by whom asked for it; its client asks again.", []string{"push-hook"}},
 	{"tools", "A tool is signed for one mesh; deploy it again.", []string{"tool"}},
 	{"models", "How models are reached and what they cost belongs to the instance.",

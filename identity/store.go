@@ -245,7 +245,8 @@ func (k *Keys) encode(machine string) []byte {
 // errDamaged says what to do about an identity file that can not be read: there is no other
 // copy of the keys.
 func errDamaged(why error) error {
-	return fmt.Errorf("identity file (%s) is damaged: %w; put it back from a copy of this machine's disk. If there is none this node is lost: "+
+	return fmt.Errorf("identity file (%s) is damaged: %w; put it back from a copy of this machine's disk. If there is "+
+		"none this node is lost: "+
 		"on another member run `selvage node remove` with its name, move this data directory away, and join with a new token",
 		fileName, why)
 }

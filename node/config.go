@@ -226,7 +226,8 @@ func (c Config) validateTLS() error {
 		errs = append(errs, errors.New("a certificate needs its key: give both --tls-cert and --tls-key"))
 	}
 	if c.BehindProxy && beyond {
-		errs = append(errs, fmt.Errorf("%w on %s behind a proxy: whoever goes around the proxy would say where they come from; listen on loopback", api.ErrBind, c.HTTP))
+		errs = append(errs, fmt.Errorf("%w on %s behind a proxy: whoever goes around the proxy would say where they come "+
+			"from; listen on loopback", api.ErrBind, c.HTTP))
 	}
 	return errors.Join(errs...)
 }

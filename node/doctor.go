@@ -182,7 +182,8 @@ func (f *findings) disk(n *Node) {
 		c.LogWorst.Round(time.Millisecond))
 	if mean > slowSync {
 		f.add("sync", mesh.CheckWarn, found,
-			"writes are as slow as this disk; a better card or an SSD makes them fast, --label and roles keep a slow node from voting (selvage node role NODE observer)")
+			"writes are as slow as this disk; a better card or an SSD makes them fast, --label and roles keep a slow node "+
+				"from voting (selvage node role NODE observer)")
 		return
 	}
 	f.add("sync", mesh.CheckOK, found, "")
@@ -224,7 +225,8 @@ func (f *findings) state(n *Node) {
 		return
 	}
 	if n.healing != nil && !n.healed.Load() {
-		f.add("state", mesh.CheckBad, "this node's store was set aside ("+n.healing.reason+") and is being built anew from its peers", "wait; if it does not end, see that the other voters run")
+		f.add("state", mesh.CheckBad, "this node's store was set aside ("+n.healing.reason+") and is being built anew "+
+			"from its peers", "wait; if it does not end, see that the other voters run")
 		return
 	}
 	if f.asides(n.conf.FS, n.conf.FS.PathDir(storeDir(n.conf))) {
@@ -253,11 +255,14 @@ func (f *findings) asides(fsys vfs.FS, base string) bool {
 func (f *findings) files(n *Node) {
 	switch b := n.blobs.Stats(); {
 	case b.Damaged > 0:
-		f.add("files", mesh.CheckBad, fmt.Sprintf("%d files on this node's disk are damaged, and no node that answers has a good copy", b.Damaged),
-			"start the nodes that are away; else upload these files again, or restore a backup; selvage scrub names them. This disk loses data: replace it")
+		f.add("files", mesh.CheckBad, fmt.Sprintf("%d files on this node's disk are damaged, and no node that answers has "+
+			"a good copy", b.Damaged),
+			"start the nodes that are away; else upload these files again, or restore a backup; selvage scrub names them. "+
+				"This disk loses data: replace it")
 	case b.Rotten > 0:
 		f.add("files", mesh.CheckWarn,
-			fmt.Sprintf("%d times something in a file on this node's disk did not have its hash any more; %d of them were put right with a peer's bytes", b.Rotten, b.Mended),
+			fmt.Sprintf("%d times something in a file on this node's disk did not have its hash any more; %d of them were "+
+				"put right with a peer's bytes", b.Rotten, b.Mended),
 			"this disk loses data: replace it")
 	default:
 		f.add("files", mesh.CheckOK, "no rotten file was found", "")

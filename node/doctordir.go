@@ -91,7 +91,8 @@ func (f *findings) identityOf(dir, machine string) *identity.Keys {
 	switch {
 	case errors.Is(err, identity.ErrNoIdentity) && usedBefore(dir):
 		f.add("identity", mesh.CheckBad, "identity.key is gone, and this directory is a node's",
-			"put it back from a copy of this machine's disk; if there is none, move the directory away and join with a new token, and take the old node out: selvage node remove NAME")
+			"put it back from a copy of this machine's disk; if there is none, move the directory away and join with a new "+
+				"token, and take the old node out: selvage node remove NAME")
 	case errors.Is(err, identity.ErrNoIdentity):
 		f.add("identity", mesh.CheckNote, "no node was ever started here", "selvage up")
 	case err != nil:

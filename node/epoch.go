@@ -31,8 +31,10 @@ type metEpoch struct {
 }
 
 func (m metEpoch) err() error {
-	return fmt.Errorf("%w: node %s is in epoch %d (met %s). This node's state is of an earlier one and may have changes that the mesh does not: "+
-		"keep its data directory until you know that nothing is missed. To follow the mesh, run selvage recover --follow on this node, which sets the state aside; "+
+	return fmt.Errorf("%w: node %s is in epoch %d (met %s). This node's state is of an earlier one and may have "+
+		"changes that the mesh does not: "+
+		"keep its data directory until you know that nothing is missed. To follow the mesh, run selvage recover --follow "+
+		"on this node, which sets the state aside; "+
 		"if the mesh was restored from a backup, move the data directory away and join with a new token",
 		ErrEpoch, m.Node.Short(), m.Epoch, time.UnixMilli(m.At).UTC().Format(time.RFC3339))
 }

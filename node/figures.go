@@ -107,7 +107,8 @@ func (n *Node) meshStats() (out []api.Stat) {
 	_ = n.ledger.View(func(tx *ledger.Tx) error { // without a state there are no figures
 		gauge("feature_level", "feature level of the mesh", float64(ledger.Features(tx)))
 		q := entity.QueueDepth(tx, now)
-		const of = "runs of the mesh that are not over, by state: queued for a node, an agent or another run; waiting for the time of a retry; running"
+		const of = "runs of the mesh that are not over, by state: queued for a node, an agent or another run; waiting for " +
+			"the time of a retry; running"
 		gauge("runs", of, float64(q.Queued), "state", "queued")
 		gauge("runs", of, float64(q.Retries), "state", "retry")
 		gauge("runs", of, float64(entity.CountPlacedRuns(tx)), "state", "running")

@@ -42,7 +42,8 @@ var (
 )
 
 // noHealing says what a person can do about [ErrNoHealing].
-const noHealing = "Start the other voters, then this node. If they are lost for good: selvage recover keeps what this store still has, " +
+const noHealing = "Start the other voters, then this node. If they are lost for good: selvage recover keeps what " +
+	"this store still has, " +
 	"selvage snapshot restore starts from a backup in an empty directory. Nothing was removed"
 
 const (
@@ -97,7 +98,8 @@ func (n *Node) markRebuild(reason string) {
 // diverged is called when voters have different states.
 func (n *Node) diverged(d consensus.Divergence) {
 	if d.NoMajority {
-		err := fmt.Errorf("%w: the voters' states differ at index %d and no majority agrees; writes stop until an operator restores a backup", ErrNotReady, d.Index)
+		err := fmt.Errorf("%w: the voters' states differ at index %d and no majority agrees; writes stop until an "+
+			"operator restores a backup", ErrNotReady, d.Index)
 		n.log.Error("the node takes no more writes", "error", err)
 		n.halted.CompareAndSwap(nil, &err)
 		return

@@ -274,7 +274,8 @@ func (n *Node) checkMode(ctx context.Context) error {
 		return nil
 	}
 	if n.conf.Auth != "" && n.conf.Auth != mode {
-		return fmt.Errorf("%w: this node is told that the mode is %s, its mesh's is %s, which an administrator changes for all nodes (selvage auth mode)", api.ErrBind, n.conf.Auth, mode)
+		return fmt.Errorf("%w: this node is told that the mode is %s, its mesh's is %s, which an administrator changes "+
+			"for all nodes (selvage auth mode)", api.ErrBind, n.conf.Auth, mode)
 	}
 	if n.conf.BehindProxy && mode != people.Authenticated {
 		return fmt.Errorf("%w behind a proxy: the mesh asks nobody for a credential; its mode is %s", api.ErrBind, mode)

@@ -19,11 +19,13 @@ import (
 )
 
 // ErrSeveralMeshes says that a node without a mesh found more than one.
-var ErrSeveralMeshes = errors.New("there is more than one mesh on this network: say which one with --mesh-id (or --mesh-name), " +
+var ErrSeveralMeshes = errors.New("there is more than one mesh on this network: say which one with --mesh-id (or " +
+	"--mesh-name), " +
 	"or found another with --found")
 
 // ErrRefused says that a person refused this node.
-var ErrRefused = errors.New("the mesh does not take this node: it was refused there; to found a mesh of its own start it with --found")
+var ErrRefused = errors.New("the mesh does not take this node: it was refused there; to found a mesh of its own " +
+	"start it with --found")
 
 // openLAN starts mDNS if it is configured and usable.
 func (n *Node) openLAN(context.Context) error {

@@ -160,7 +160,8 @@ func (n *Node) regainMembership() error {
 		if errors.Is(why, errNoMembership) {
 			why = errors.New("membership: the file and its copy are gone")
 		}
-		return fmt.Errorf("%w, and this node's state is not enough to make them again; put the file back from a copy of this disk, "+
+		return fmt.Errorf("%w, and this node's state is not enough to make them again; put the file back from a copy of "+
+			"this disk, "+
 			"or move the data directory away, join with a new token, and take the old node out: selvage node remove %s", why,
 			n.ID().Short())
 	}

@@ -327,8 +327,10 @@ func (n *Node) checkIdentity(machine string) error {
 	if !errors.Is(err, identity.ErrNoIdentity) || n.freshLog && !usedBefore(n.conf.Dir) {
 		return nil // other errors are reported by whoever loads it
 	}
-	return fmt.Errorf("identity.key is gone from %s, and this directory is a node's: put it back from a copy of this machine's disk. "+
-		"If there is none this node is lost: move the directory away, join with a new token, and on another member run `selvage node remove` with the old node's name", n.conf.Dir)
+	return fmt.Errorf("identity.key is gone from %s, and this directory is a node's: put it back from a copy of this "+
+		"machine's disk. "+
+		"If there is none this node is lost: move the directory away, join with a new token, and on another member run "+
+		"`selvage node remove` with the old node's name", n.conf.Dir)
 }
 
 // belong makes the node a member of its membership file's mesh.
@@ -442,7 +444,8 @@ func (n *Node) openMembership(ctx context.Context) (err error) {
 	n.refreshRoster()
 	if m, ok := n.roster.node(n.ID()); ok {
 		if stray := strayLabels(n.labels(), m); len(stray) > 0 {
-			n.log.Warn("labels that this node was started with are not those of the roster and count for nothing; say them with selvage node label", "labels", stray)
+			n.log.Warn("labels that this node was started with are not those of the roster and count for nothing; say them "+
+				"with selvage node label", "labels", stray)
 		}
 	}
 	n.showOnLAN()

@@ -221,7 +221,8 @@ func (n *Node) probeServices(ctx context.Context) {
 			if sick := n.work.services.Probe(ctx, o.of, o.at); sick == calls.SickAfter && ctx.Err() == nil {
 				pid := kernel.PID(o.at.PID)
 				n.events.Add(kernel.Event{Level: kernel.LevelError, PID: &pid, Kind: "service.unhealthy",
-					Message: fmt.Sprintf("it provides %s and failed %d probes in a row: it is ended, and started again by its supervisor", o.of.Name, sick)})
+					Message: fmt.Sprintf("it provides %s and failed %d probes in a row: it is ended, and started again by its "+
+						"supervisor", o.of.Name, sick)})
 				if err := n.work.host.Signal(pid, "TERM"); err != nil {
 					n.log.Debug("an unhealthy provider could not be ended", "pid", pid, "error", err)
 				}

@@ -421,7 +421,8 @@ func Recover(ctx context.Context, dir, machine string, really bool) (v Recovered
 		return os.Remove(filepath.Join(dir, unfinishedFile))
 	})
 	if d, ok := errors.AsType[*store.Damage](err); ok {
-		return v, fmt.Errorf("%w. This store can not be recovered: restore a backup with selvage snapshot restore into an empty directory, or join the mesh again", d)
+		return v, fmt.Errorf("%w. This store can not be recovered: restore a backup with selvage snapshot restore into an "+
+			"empty directory, or join the mesh again", d)
 	}
 	return v, err
 }

@@ -82,7 +82,8 @@ func (n *Node) Leave(ctx context.Context) error {
 	if n.consensus.IsLeader() {
 		if err := n.consensus.StepAside(ctx); errors.Is(err, consensus.ErrRefused) {
 			return ledger.Refuse(ledger.Conflict, nil,
-				"This node leads and no other can in its place: wait until one that may vote is up and has caught up (selvage autopilot state)")
+				"This node leads and no other can in its place: wait until one that may vote is up and has caught up (selvage "+
+					"autopilot state)")
 		} else if err != nil {
 			return fmt.Errorf("hand leadership on: %w", err)
 		}

@@ -102,5 +102,6 @@ func (f *findings) compareVersions(runs map[string]string) {
 		found = append(found, v+": "+strings.Join(by[v], ", "))
 	}
 	f.add("versions", mesh.CheckWarn, "the nodes run different versions: "+strings.Join(found, "; "),
-		"finish the upgrade, one node after the other: selvage drain NODE, install the newer program there, start it, wait until selvage doctor there is content, selvage undrain NODE")
+		"finish the upgrade, one node after the other: selvage drain NODE, install the newer program there, start it, "+
+			"wait until selvage doctor there is content, selvage undrain NODE")
 }

@@ -80,7 +80,8 @@ func (n *Node) openWork(context.Context) (err error) {
 	}
 	if n.conf.Nodes != "" {
 		if err := shim.Register(n.conf.Nodes, dir); err != nil {
-			n.log.Warn("tell the other nodes of this machine where the data lies: their runs are kept from it by ownership and modes only", "error", err)
+			n.log.Warn("tell the other nodes of this machine where the data lies: their runs are kept from it by ownership "+
+				"and modes only", "error", err)
 		}
 	}
 	if len(n.conf.Shim) > 0 {

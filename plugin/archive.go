@@ -136,7 +136,8 @@ func Open(archive []byte) (Archive, error) {
 		}
 		_, twice := out.Files[h.Name]
 		if h.Typeflag != tar.TypeReg || h.Size > MaxFile || twice || len(out.Files) == maxFiles {
-			return Archive{}, fmt.Errorf("%w: %q is no regular file of at most %d bytes, is there twice, or is one of more than %d", ErrArchive, h.Name, MaxFile, maxFiles)
+			return Archive{}, fmt.Errorf("%w: %q is no regular file of at most %d bytes, is there twice, or is one of more "+
+				"than %d", ErrArchive, h.Name, MaxFile, maxFiles)
 		}
 		if out.Files[h.Name], err = io.ReadAll(r); err != nil {
 			return Archive{}, fmt.Errorf("%w: %w", ErrArchive, err)

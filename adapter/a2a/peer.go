@@ -142,7 +142,8 @@ func (r *run) connect(ctx context.Context) error {
 		case !fits:
 			continue
 		case to.Scheme != at.Scheme || to.Host != at.Host:
-			return fmt.Errorf("A2A adapter: the agent card leads to %s://%s, which is not where the card is; set url to an address there", clip(to.Scheme, 10), clip(to.Host, 200))
+			return fmt.Errorf("A2A adapter: the agent card leads to %s://%s, which is not where the card is; set url to an "+
+				"address there", clip(to.Scheme, 10), clip(to.Host, 200))
 		}
 		r.peer = peer{url: i.URL, rest: i.Binding == "HTTP+JSON", tenant: cmp.Or(r.conf.Tenant, i.Tenant)}
 		r.inv.Log("system", "[selvage] agent "+clip(card.Name, 100)+" at "+at.Scheme+"://"+at.Host+"\n")

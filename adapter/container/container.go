@@ -108,7 +108,8 @@ func New(cfg Config) (*Adapter, error) {
 		return nil, errors.New("container adapter: no engine, by its absolute path")
 	case cfg.Node == "" || len(cfg.Shim) == 0 || cfg.Process == nil || cfg.API == nil || cfg.Token == nil ||
 		cfg.Private == nil || !filepath.IsAbs(cfg.Dir):
-		return nil, errors.New("container adapter: node, shim, directory, private folders, process adapter, API and tokens are required")
+		return nil, errors.New("container adapter: node, shim, directory, private folders, process adapter, API and " +
+			"tokens are required")
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -381,7 +382,8 @@ func (s *stage) set() error {
 			return fmt.Errorf("the folder %q has a name that no engine takes", real)
 		}
 		if holds(private, real) && !slices.Contains(made, m.Source) {
-			return fmt.Errorf("the folder %s holds files of this node, or of another on this machine, and is not given to containers", m.Source)
+			return fmt.Errorf("the folder %s holds files of this node, or of another on this machine, and is not given to "+
+				"containers", m.Source)
 		}
 		s.binds[i].Source = real
 	}

@@ -119,7 +119,8 @@ func deviceKey(path string, log *slog.Logger) ([]byte, error) {
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		if log != nil {
-			log.Warn("the device key for OpenClaw's gateways is damaged: a new one is drawn; approve this device on the gateways again", "file", path, "kept", path+".damaged", "error", err)
+			log.Warn("the device key for OpenClaw's gateways is damaged: a new one is drawn; approve this device on the "+
+				"gateways again", "file", path, "kept", path+".damaged", "error", err)
 		}
 		if err := os.Rename(path, path+".damaged"); err != nil {
 			return nil, err
@@ -417,7 +418,8 @@ func (t *talk) request() (map[string]any, error) {
 		params["agentId"] = t.c.Agent
 	}
 	before, _ := params["message"].(string)
-	message := cmp.Or(t.c.Prompt, "You are agent {{agent.id}} ({{agent.name}}) of company {{company.id}}, and this is your run {{run.id}}.\nReason: {{context.wakeReason}}. Issue: {{context.taskId}}.")
+	message := cmp.Or(t.c.Prompt, "You are agent {{agent.id}} ({{agent.name}}) of company {{company.id}}, and this is "+
+		"your run {{run.id}}.\nReason: {{context.wakeReason}}. Issue: {{context.taskId}}.")
 	message = t.inv.Fill().Replace(message) + "\n\nContext: " + string(t.inv.Wake)
 	if before != "" {
 		message = before + "\n\n" + message

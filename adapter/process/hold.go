@@ -168,7 +168,8 @@ func repositoryOf(tree string) string {
 func tooMuch(killed string, l shim.Limits) string {
 	switch killed {
 	case "memory":
-		return fmt.Sprintf("Its processes together used more than %d MiB of memory; limits.memoryMb of the adapterConfig says how much they may use", l.MemoryMB)
+		return fmt.Sprintf("Its processes together used more than %d MiB of memory; limits.memoryMb of the adapterConfig "+
+			"says how much they may use", l.MemoryMB)
 	case "processes":
 		return fmt.Sprintf("It had more than %d processes; limits.processes of the adapterConfig says how many it may have",
 			l.Processes)

@@ -151,7 +151,8 @@ func (r *ruleset) close() { unix.Close(r.fd) }
 func newRuleset() (r *ruleset, notes []string, err error) {
 	abi := landlockABI()
 	if abi == 0 {
-		return nil, []string{"this kernel has no Landlock: only ownership and modes keep the run from files of this node"}, nil
+		return nil, []string{"this kernel has no Landlock: only ownership and modes keep the run from files of this " +
+			"node"}, nil
 	}
 	handled := uint64(readFile | readDir | writeFile | writeDir | makeDevice)
 	if abi < 2 {

@@ -110,7 +110,8 @@ type Limits struct {
 }
 
 // NoCgroup is the note for a tree whose memory is limited without a cgroup.
-const NoCgroup = "the node has no cgroup to divide: memory is bounded for each process, and for all together looked at every 250ms"
+const NoCgroup = "the node has no cgroup to divide: memory is bounded for each process, and for all together looked " +
+	"at every 250ms"
 
 // A Guard restricts the file access of a tree, and its connections, by Landlock. Paths are absolute.
 type Guard struct {

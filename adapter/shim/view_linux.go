@@ -118,7 +118,8 @@ func veil(g Guard, open string) (notes []string, err error) {
 		}
 	}
 	if open != "" {
-		return []string{"names of files in the data directories of nodes can be listed, and the files not be read: this machine gives the run no view of its own: " + open}, nil
+		return []string{"names of files in the data directories of nodes can be listed, and the files not be read: this " +
+			"machine gives the run no view of its own: " + open}, nil
 	}
 	slices.Sort(hidden)
 	hidden = slices.Compact(hidden)

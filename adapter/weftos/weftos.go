@@ -184,7 +184,8 @@ func (a *Adapter) job(inv company.Invocation, c config) (j *job, err error) {
 	}
 	if j.base == "" {
 		if name := strings.ToLower(c.Agent); name == "" || name == strings.ToLower(inv.AgentName) || name == inv.Run.Agent {
-			return j, errors.New("adapterConfig.agentId: name the agent of this mesh that does the work, or give baseUrl of another mesh")
+			return j, errors.New("adapterConfig.agentId: name the agent of this mesh that does the work, or give baseUrl of " +
+				"another mesh")
 		}
 		return j, nil
 	}
@@ -285,7 +286,8 @@ func (j *job) work(ctx context.Context, i issue) error {
 	defer func() { j.done = append(j.done, t) }()
 	hops := HopsIn(i.text())
 	if hops >= MaxHops {
-		return j.block(ctx, i, fmt.Sprintf("this task was handed on %d times, which is the most; an agent that hands work on has to end at one that does it", hops))
+		return j.block(ctx, i, fmt.Sprintf("this task was handed on %d times, which is the most; an agent that hands work "+
+			"on has to end at one that does it", hops))
 	}
 	about := map[string]any{"paperclip_company": string(j.inv.Run.Company), "paperclip_heartbeat_seq": j.inv.Run.ID,
 		"source": "paperclip", "weftos_hops": hops + 1}

@@ -33,7 +33,8 @@ const (
 )
 
 // ErrNoGit says that this node has no git.
-var ErrNoGit = errors.New("git is not installed on this node; install it, or let the project's runs share one folder (workspaceStrategy project_primary)")
+var ErrNoGit = errors.New("git is not installed on this node; install it, or let the project's runs share one " +
+	"folder (workspaceStrategy project_primary)")
 
 // A Maker makes folders. It is safe for concurrent use; operations on repositories run one
 // after the other.

@@ -129,7 +129,8 @@ func meshCard(rc *api.Request) (api.Response, error) {
 	}
 	c := card(rc, Root, "")
 	c.Name = "Selvage"
-	c.Description = "Agents of the companies of this mesh. A task becomes an issue of a company. The tenant of a request is the ID of the agent that is meant."
+	c.Description = "Agents of the companies of this mesh. A task becomes an issue of a company. The tenant of a " +
+		"request is the ID of the agent that is meant."
 	if !known {
 		c.Description += " Show a credential to see who they are."
 		c.Skills = []cardSkill{taskSkill}

@@ -30,7 +30,8 @@ func approveAgent(rc *api.Request) (r api.Response, err error) {
 			Statuses: []money.ApprovalStatus{money.ApprovalPending, money.ApprovalRevision}, Limit: money.MaxApprovalLimit})
 		n := slices.IndexFunc(list, func(p money.Approval) bool { return string(p.Agent) == a.ID })
 		if n < 0 {
-			return api.Conflict("No open approval is about this agent; it was sent back, or is beyond those that are listed", nil)
+			return api.Conflict("No open approval is about this agent; it was sent back, or is beyond those that are "+
+				"listed", nil)
 		}
 		waits = list[n]
 		return nil

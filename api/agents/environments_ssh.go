@@ -80,13 +80,15 @@ func showEnvironment(e place.NamedEnvironment) environmentRow {
 
 // errDriver refuses a driver and names the supported ones.
 func errDriver(driver string) error {
-	return api.Unprocessable("Environments of driver "+driver+" can not be made: the node's own is given, and machines are reached over ssh", map[string]any{"drivers": []string{"ssh"}})
+	return api.Unprocessable("Environments of driver "+driver+" can not be made: the node's own is given, and machines "+
+		"are reached over ssh", map[string]any{"drivers": []string{"ssh"}})
 }
 
 // noVariables refuses environment variables: no run would receive them.
 func noVariables(env json.RawMessage) error {
 	if t := strings.TrimSpace(string(env)); t != "" && t != "null" && t != "{}" {
-		return api.Unprocessable("envVars: variables are those of agents, projects and routines; an environment has none", nil)
+		return api.Unprocessable("envVars: variables are those of agents, projects and routines; an environment has "+
+			"none", nil)
 	}
 	return nil
 }

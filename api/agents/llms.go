@@ -212,7 +212,8 @@ func pageOf(k adapter.Kind) string {
 		b.WriteString("\n")
 	}
 	if k.Gateway {
-		b.WriteString("\nIts model calls go through the gateway of its node: they are paid from the agent's budget before they leave, and the agent holds no key.\n")
+		b.WriteString("\nIts model calls go through the gateway of its node: they are paid from the agent's budget before " +
+			"they leave, and the agent holds no key.\n")
 	}
 	return b.String()
 }
@@ -223,6 +224,7 @@ var icons = strings.Fields(`bot cpu brain zap rocket code terminal shield eye se
 	hexagon pentagon fingerprint`)
 
 func iconsPage(*api.Request) (api.Response, error) {
-	return api.Raw(api.PlainText, []byte("# Icons of agents\n\nThe field icon of an agent is one of these names:\n- "+strings.Join(icons, "\n- ")+
+	return api.Raw(api.PlainText, []byte("# Icons of agents\n\nThe field icon of an agent is one of these "+
+		"names:\n- "+strings.Join(icons, "\n- ")+
 		"\n\nExample:\n{ \"name\": \"Lookout\", \"role\": \"researcher\", \"icon\": \"telescope\" }\n")), nil
 }

@@ -34,11 +34,14 @@ var kinds = map[string]string{
 
 const (
 	// workArgs are the fields of an issue that can be set and changed.
-	workArgs = " projectId:uuid projectWorkspaceId:uuid goalId:uuid parentId:uuid blockedByIssueIds:uuids unblockDescriptor:object" +
+	workArgs = " projectId:uuid projectWorkspaceId:uuid goalId:uuid parentId:uuid blockedByIssueIds:uuids " +
+		"unblockDescriptor:object" +
 		" inheritExecutionWorkspaceFromIssueId:uuid description:null status:" + statusWords +
 		" workMode:standard|ask|planning|skill_test" +
-		" harnessKind:null priority:critical|high|medium|low reviewPolicy:null assigneeAgentId:null assigneeUserId:null requestDepth:int" +
-		" billingCode:null assigneeAdapterOverrides:object executionPolicy:object executionWorkspaceId:uuid executionWorkspacePreference:null" +
+		" harnessKind:null priority:critical|high|medium|low reviewPolicy:null assigneeAgentId:null assigneeUserId:null " +
+		"requestDepth:int" +
+		" billingCode:null assigneeAdapterOverrides:object executionPolicy:object executionWorkspaceId:uuid " +
+		"executionWorkspacePreference:null" +
 		" executionWorkspaceSettings:object labelIds:uuids watchdogDiscovery:object"
 	statusWords = "backlog|todo|in_progress|in_review|done|blocked|cancelled"
 	askArgs     = "issueId:text! idempotencyKey:null sourceCommentId:uuid sourceRunId:uuid title:null summary:null" +
@@ -62,14 +65,16 @@ var contract = []spec{
 		about: "Read an agent by ID, or by its short name within a company."},
 	{name: "ListIssues", method: "GET", path: ofCompany + "/issues",
 		args: "companyId:uuid status:text projectId:uuid assigneeAgentId:uuid participantAgentId:uuid" +
-			" assigneeUserId:text touchedByUserId:text inboxArchivedByUserId:text unreadForUserId:text labelId:uuid executionWorkspaceId:uuid originKind:text originId:text" +
+			" assigneeUserId:text touchedByUserId:text inboxArchivedByUserId:text unreadForUserId:text labelId:uuid " +
+			"executionWorkspaceId:uuid originKind:text originId:text" +
 			" includeRoutineExecutions:flag includeLiveDescendantSummary:flag q:text",
 		about: "List the issues of a company; every filter narrows the list. status takes several, separated by commas."},
 	{name: "GetIssue", method: "GET", path: ofIssue, args: "issueId:text!",
 		about: "Read an issue by ID or identifier, with its goals, relations and documents."},
 	{name: "GetHeartbeatContext", method: "GET", path: ofIssue + "/heartbeat-context",
-		args:  "issueId:text! wakeCommentId:uuid",
-		about: "Read what you need to work on an issue in one small answer: the issue, its ancestors, goal, project and where the comments stand."},
+		args: "issueId:text! wakeCommentId:uuid",
+		about: "Read what you need to work on an issue in one small answer: the issue, its ancestors, goal, project and " +
+			"where the comments stand."},
 	{name: "ListComments", method: "GET", path: ofIssue + "/comments",
 		args:  "issueId:text! after:uuid order:asc|desc limit:int",
 		about: "List the comments of an issue; after reads on behind a comment that you know."},
@@ -103,7 +108,8 @@ var contract = []spec{
 	{name: "ListApprovals", method: "GET", path: ofCompany + "/approvals", args: "companyId:uuid status:text",
 		about: "List the approvals of a company, of one status if you like."},
 	{name: "CreateApproval", method: "POST", path: ofCompany + "/approvals",
-		args:  "companyId:uuid type:hire_agent|approve_ceo_strategy|budget_override_required|request_board_approval! requestedByAgentId:uuid payload:object! issueIds:uuids",
+		args: "companyId:uuid type:hire_agent|approve_ceo_strategy|budget_override_required|request_board_approval! " +
+			"requestedByAgentId:uuid payload:object! issueIds:uuids",
 		about: "Ask the board to decide. Approving runs what payload describes."},
 	{name: "GetApproval", method: "GET", path: ofOne, args: "approvalId:uuid!", about: "Read an approval."},
 	{name: "GetApprovalIssues", method: "GET", path: ofOne + "/issues", args: "approvalId:uuid!",
@@ -112,24 +118,30 @@ var contract = []spec{
 		about: "List the comments on an approval."},
 	{name: "CreateIssue", method: "POST", path: ofCompany + "/issues", args: "companyId:uuid title:text!" + workArgs +
 		" createdByUserId:null responsibleUserId:null watchdog:object idempotencyKey:null allowDuplicate:flag",
-		about: "Make an issue. Give parentId to delegate a part of your own; with the same idempotencyKey you get the first one again."},
+		about: "Make an issue. Give parentId to delegate a part of your own; with the same idempotencyKey you get the " +
+			"first one again."},
 	{name: "UpdateIssue", method: "PATCH", path: ofIssue, args: "issueId:text! title:text" + workArgs + " comment:text" +
 		talkArgs + " reviewInteractionId:uuid reviewRequest:object hiddenAt:time",
-		about: "Change an issue, with a comment if you like. Say what you did when you set it to done, in_review or blocked. resume and interrupt belong to a comment, as in paperclipAddComment."},
+		about: "Change an issue, with a comment if you like. Say what you did when you set it to done, in_review or " +
+			"blocked. resume and interrupt belong to a comment, as in paperclipAddComment."},
 	{name: "CheckoutIssue", method: "POST", path: ofIssue + "/checkout",
 		args: "issueId:text! agentId:uuid expectedStatuses:statuses", run: checkout,
-		about: "Take an issue before you work on it. A conflict means that another agent has it: do something else, do not try again."},
+		about: "Take an issue before you work on it. A conflict means that another agent has it: do something else, do " +
+			"not try again."},
 	{name: "ReleaseIssue", method: "POST", path: ofIssue + "/release", args: "issueId:text!",
 		about: "Give an issue back that you took and will not finish."},
 	{name: "AddComment", method: "POST", path: ofIssue + "/comments",
-		args:  "issueId:text! body:text! authorType:user|agent|system presentation:object metadata:object" + talkArgs,
-		about: "Add a comment to an issue. resume says that the work is to go on: what was blocked is to do again, and for the board also what was closed. interrupt, for the board, ends the run at work."},
+		args: "issueId:text! body:text! authorType:user|agent|system presentation:object metadata:object" + talkArgs,
+		about: "Add a comment to an issue. resume says that the work is to go on: what was blocked is to do again, and " +
+			"for the board also what was closed. interrupt, for the board, ends the run at work."},
 	{name: "SuggestTasks", method: "POST", path: ofIssue + "/interactions", args: askArgs,
 		fixed: map[string]any{"kind": "suggest_tasks", "continuationPolicy": "wake_assignee"},
-		about: "Offer a list of tasks that a person may accept, in part or as a whole: payload {version: 1, tasks: [{clientKey, title, …}]}."},
+		about: "Offer a list of tasks that a person may accept, in part or as a whole: payload {version: 1, tasks: " +
+			"[{clientKey, title, …}]}."},
 	{name: "AskUserQuestions", method: "POST", path: ofIssue + "/interactions", args: askArgs,
 		fixed: map[string]any{"kind": "ask_user_questions", "continuationPolicy": "wake_assignee"},
-		about: "Ask a person up to ten questions with options: payload {version: 1, questions: [{id, prompt, selectionMode, options: [{id, label}]}]}."},
+		about: "Ask a person up to ten questions with options: payload {version: 1, questions: [{id, prompt, " +
+			"selectionMode, options: [{id, label}]}]}."},
 	{name: "RequestConfirmation", method: "POST", path: ofIssue + "/interactions", args: askArgs,
 		fixed: map[string]any{"kind": "request_confirmation", "continuationPolicy": "none"},
 		about: "Ask a person for a yes or no: payload {version: 1, prompt, …}."},
@@ -150,11 +162,13 @@ var contract = []spec{
 	{name: "ApprovalDecision", method: "POST", path: ofOne + "/{action}",
 		args: "approvalId:uuid! action:approve|reject|requestRevision|resubmit! decisionNote:text payloadJson:text",
 		run:  decide, group: "approvals",
-		about: "Approve, reject or send back an approval (the board), or hand it in again with a changed payload, as JSON text (who asked)."},
+		about: "Approve, reject or send back an approval (the board), or hand it in again with a changed payload, as JSON " +
+			"text (who asked)."},
 	{name: "AddApprovalComment", method: "POST", path: ofOne + "/comments", args: "approvalId:uuid! body:text!",
 		about: "Add a comment to an approval."},
 	{name: "ApiRequest", args: "method:GET|POST|PUT|PATCH|DELETE! path:text! jsonBody:text", run: apiRequest,
-		about: "Make any JSON request to the API when no other tool fits. path is below /api, such as /companies; jsonBody is JSON text."},
+		about: "Make any JSON request to the API when no other tool fits. path is below /api, such as /companies; " +
+			"jsonBody is JSON text."},
 }
 
 func (s spec) tool(d *Description) (*Tool, error) {

@@ -26,7 +26,8 @@ func finders(tools []*Tool) []*Tool {
 	}
 	groups := Groups(tools)
 	find := &Tool{Name: findTool, ReadOnly: true, finds: true,
-		Description: fmt.Sprintf("Find tools that are not listed, %d in all, by words such as \"budget of an agent\". The answer has their names and "+
+		Description: fmt.Sprintf("Find tools that are not listed, %d in all, by words such as \"budget of an agent\". The "+
+			"answer has their names and "+
 			"arguments; %s calls them. With group instead of query it lists a group: %s.", len(tools), callTool,
 			strings.Join(groups, ", ")),
 		Args: []Arg{{Name: "query"}, {Name: "group"}, {Name: "limit"}},

@@ -35,8 +35,9 @@ func ReservationRoutes() []api.Route {
 			Doc: "only that of nodes that are lost or do not know what they spent"}},
 	}, {
 		Method: "POST", Path: "/api/companies/{companyId}/budgets/reservations/{reservationId}/write-off", Tag: "costs",
-		Who:     api.Board,
-		Summary: "End a reservation in the place of a node that is lost; without spentCents all that is held is booked as spent", In: writeOff{}, Out: reservation{}, Handle: writeOffReservation,
+		Who: api.Board,
+		Summary: "End a reservation in the place of a node that is lost; without spentCents all that is held is booked as " +
+			"spent", In: writeOff{}, Out: reservation{}, Handle: writeOffReservation,
 	}}
 }
 

@@ -196,7 +196,8 @@ func openChallenge(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if h.Hash != api.HashOf(token) {
-		return api.Response{}, api.Conflict("The challenge was made by an earlier request; its token can not be shown again", nil)
+		return api.Response{}, api.Conflict("The challenge was made by an earlier request; its token can not be shown "+
+			"again", nil)
 	}
 	path := "/cli-auth/" + h.ID + "?token=" + token
 	rc.SetHeader("Cache-Control", "no-store")

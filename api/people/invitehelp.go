@@ -153,7 +153,8 @@ func promptOpenClaw(rc *api.Request) (api.Response, error) {
 	}
 	return api.OK(invitePrompt{row, "You are invited to work for the company " + api.OneLine(row.CompanyName) + ". Read " +
 		row.OnboardingURL +
-		" and follow it: ask to join with requestType agent and adapterType openclaw_gateway, wait until a person lets you in, and fetch your key once."}), nil
+		" and follow it: ask to join with requestType agent and adapterType openclaw_gateway, wait until a person lets " +
+		"you in, and fetch your key once."}), nil
 }
 
 // claimable reports whether a code is this node's claim code.

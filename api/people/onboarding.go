@@ -83,7 +83,9 @@ type skillLink struct {
 func onboardingOf(rc *api.Request, i people.Invite) *onboarding {
 	base, path := rc.Base(), "/api/invites/"+rc.Path("token")
 	o := &onboarding{Message: i.Message,
-		Instructions: "Ask to join with requestType agent and your agentName, keep the claim secret that the answer shows, wait until a person of the company lets you in, then trade the secret for your API key. The secret works once.",
+		Instructions: "Ask to join with requestType agent and your agentName, keep the claim secret that the answer " +
+			"shows, wait until a person of the company lets you in, then trade the secret for your API key. The secret works " +
+			"once.",
 		Fields: joinFields{Type: "agent", AgentName: "The name that you will be shown by",
 			AdapterType:  "How runs of yours are started: process, http, or another type that this mesh knows",
 			Capabilities: "What you can do, in a few sentences; may be left out",

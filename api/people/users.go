@@ -144,7 +144,8 @@ func UserRoutes() []api.Route {
 var errLocal = api.Conflict("Nobody signs in on this mesh: its mode is "+people.LocalTrusted, nil)
 
 // errClaimCode refuses a claim over the network without the code (403).
-var errClaimCode = api.Forbidden("Claiming the instance from another machine takes the code in the node's file claim-code")
+var errClaimCode = api.Forbidden("Claiming the instance from another machine takes the code in the node's file " +
+	"claim-code")
 
 // newSession creates a session and its random token.
 func newSession() (s people.NewSession, token string) {
@@ -187,7 +188,8 @@ func signUp(rc *api.Request) (api.Response, error) {
 	}
 	name := strings.TrimSpace(in.Name)
 	if name == "" || len(name) > people.MaxUserName || len(in.Image.Or("")) > people.MaxUserImage {
-		return api.Response{}, api.ValidationError(api.Custom("Invalid name or image: a name is needed, and neither may be too long", "name"))
+		return api.Response{}, api.ValidationError(api.Custom("Invalid name or image: a name is needed, and neither may "+
+			"be too long", "name"))
 	}
 	if err := rc.Limited("sign-up", api.SignUpRate); err != nil {
 		return asAuth(err)

@@ -259,7 +259,8 @@ func (im *importer) carryOut(rc *api.Request) (*Imported, error) {
 		}
 	}
 	if steps := ledger.Marshal(im.list); len(steps) > transfer.MaxImport {
-		return nil, api.Unprocessable(fmt.Sprintf("The texts of an import are at most %d MiB, those of this one are %d: import fewer issues at once", transfer.MaxImport>>20, len(steps)>>20), nil)
+		return nil, api.Unprocessable(fmt.Sprintf("The texts of an import are at most %d MiB, those of this one are %d: "+
+			"import fewer issues at once", transfer.MaxImport>>20, len(steps)>>20), nil)
 	} else if len(steps)+len(p.Result) > company.MaxPart {
 		of := im.company.ID
 		if im.created {

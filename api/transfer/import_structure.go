@@ -168,7 +168,8 @@ func (im *importer) policy(rc *api.Request, i portable.Issue) (json.RawMessage, 
 		return nil, err
 	}
 	if b, err = api.CheckedPolicy(b); err != nil {
-		return nil, api.Unprocessable("Task "+i.Slug+": its execution policy or monitor is none that an issue can have: "+api.Cut(err.Error(), 200), nil)
+		return nil, api.Unprocessable("Task "+i.Slug+": its execution policy or monitor is none that an issue can "+
+			"have: "+api.Cut(err.Error(), 200), nil)
 	}
 	return b, api.RawBounds(b)
 }

@@ -50,7 +50,8 @@ func makeCapability(rc *api.Request) (api.Response, error) {
 	}
 	keys := rc.Server.Cfg.DataKeys
 	if keys == nil || len(keys()) == 0 {
-		return api.Response{}, api.Unavailable("This node does not have the key that signs capability tokens; use another node")
+		return api.Response{}, api.Unavailable("This node does not have the key that signs capability tokens; use another " +
+			"node")
 	}
 	slices.Sort(in.Capabilities)
 	c := identity.CapClaims{ID: api.NewID(), Capabilities: slices.Compact(in.Capabilities),

@@ -28,8 +28,9 @@ func Routes() []api.Route {
 		{Name: "to", Doc: "another entity of the same company"}, of}
 	return []api.Route{
 		{Method: "GET", Path: at + "/why/{entity}", Tag: tag,
-			Summary: "Say why something is there: walk from it to its causes. An entity is an ID, an identifier such as ACM-7, type:id, or #height of an entry",
-			Query:   bounds, Out: walked{}, Handle: walk(false)},
+			Summary: "Say why something is there: walk from it to its causes. An entity is an ID, an identifier such as " +
+				"ACM-7, type:id, or #height of an entry",
+			Query: bounds, Out: walked{}, Handle: walk(false)},
 		{Method: "GET", Path: at + "/effects/{entity}", Tag: tag,
 			Summary: "Say what came of something: walk from it to its effects", Query: bounds, Out: walked{},
 			Handle: walk(true)},

@@ -93,7 +93,8 @@ func decompose(rc *api.Request) (api.Response, error) {
 	for n, child := range in.Children {
 		for _, b := range child.After {
 			if !api.IsUUID(b) && !siblingText.MatchString(b) {
-				return api.Response{}, api.ValidationError(api.Custom("Invalid blocker: expected the UUID of an issue, or #n for the n-th of these children", "children", n, "blockedByIssueIds"))
+				return api.Response{}, api.ValidationError(api.Custom("Invalid blocker: expected the UUID of an issue, or #n "+
+					"for the n-th of these children", "children", n, "blockedByIssueIds"))
 			}
 		}
 		child.BlockedBy = child.After

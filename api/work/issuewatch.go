@@ -283,7 +283,8 @@ const originDiscovery = "task_watchdog_product_bug"
 func (d discoveryBody) apply(rc *api.Request, of ledger.CompanyID, p company.CreateIssue,
 	child bool) (company.CreateIssue, error) {
 	if child {
-		return p, api.Unprocessable("What a watchdog came upon is no part of an issue; make it with POST /api/companies/{companyId}/issues", nil)
+		return p, api.Unprocessable("What a watchdog came upon is no part of an issue; make it with POST "+
+			"/api/companies/{companyId}/issues", nil)
 	}
 	var watched entity.Issue
 	var prefix string

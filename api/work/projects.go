@@ -265,7 +265,8 @@ func createProject(rc *api.Request) (api.Response, error) {
 	}
 	switch {
 	case len(in.RepositoryIDs) > 0:
-		return api.Response{}, api.Unprocessable("repositoryIds are those of a connection to GitHub, and there is none here; give repositoryUrls", nil)
+		return api.Response{}, api.Unprocessable("repositoryIds are those of a connection to GitHub, and there is none "+
+			"here; give repositoryUrls", nil)
 	case len(in.RepositoryURLs) > 0 && in.Workspace != nil:
 		return api.Response{}, api.Unprocessable("Give either workspace or repositoryUrls", nil)
 	}

@@ -40,7 +40,8 @@ func RuntimeServiceRoutes() []api.Route {
 		rows = append(rows,
 			api.Route{Method: "POST", Path: one + "/runtime-" + what + "/{action}", Tag: "execution-workspaces",
 				In: controlServices{}, Out: controlled[executionWorkspaceRow]{},
-				Summary: "Start, stop or restart the services that the board declared for an execution workspace, or run one of its commands", Handle: controlExecutionWorkspace},
+				Summary: "Start, stop or restart the services that the board declared for an execution workspace, or run one of " +
+					"its commands", Handle: controlExecutionWorkspace},
 			api.Route{Method: "POST", Path: of + "/runtime-" + what + "/{action}", Tag: "projects", Query: api.ByName(),
 				In: controlServices{}, Out: controlled[place.Workspace]{}, Who: api.Board,
 				Summary: "Start, stop or restart the services of a project's workspace, or run one of its commands",

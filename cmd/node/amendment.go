@@ -122,14 +122,17 @@ func draftIn(text string) (map[string]any, error) {
 }
 
 // amendmentLines is how an amendment is shown.
-var amendmentLines = cli.Verb{Lines: "id=id title=title status=status base=base version=version height=height signed=signed required=required by=proposedBy digest=digest"}
+var amendmentLines = cli.Verb{Lines: "id=id title=title status=status base=base version=version height=height " +
+	"signed=signed required=required by=proposedBy digest=digest"}
 
 func proposeCommand(c *cli.CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "propose [FILE]",
 		Short: "Propose an amendment: rules to add, supersede or drop, signing keys, the environment of the mesh",
 		Args:  cobra.MaximumNArgs(1),
 		Example: "  selvage govern propose rules.json\n" +
-			"  selvage govern propose --rule '{\"id\":\"ACM-1\",\"branch\":\"executive\",\"severity\":\"blocking\",\"on\":[\"issue.delete\"],\"when\":\"rank == \\\"worker\\\"\",\"reason\":\"{act} is for managers\"}'"}
+			"  selvage govern propose --rule " +
+			"'{\"id\":\"ACM-1\",\"branch\":\"executive\",\"severity\":\"blocking\",\"on\":[\"issue.delete\"],\"when\":\"rank " +
+			"== \\\"worker\\\"\",\"reason\":\"{act} is for managers\"}'"}
 	draftFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		in, err := draftOf(cmd, args)

@@ -22,7 +22,8 @@ var headings = []heading{
 	{"Money and decisions:", "approval budget cost model secret", "govern tree member user key auth settings"},
 	{"What happened:", "activity", "why effects path mind audit events ledger monitor api"},
 	{"Processes:", "", "ps top spawn kill dmesg process topic ipc cron service"},
-	{"The mesh:", "", "testnet node drain uncordon remove leave token pending approve reject owner-key identity keyring raft autopilot recover snapshot scrub debug stop resume"},
+	{"The mesh:", "", "testnet node drain uncordon remove leave token pending approve reject owner-key identity " +
+		"keyring raft autopilot recover snapshot scrub debug stop resume"},
 	{"Shell:", "", "completion help"},
 }
 
@@ -33,7 +34,8 @@ var groups = map[string][]heading{
 		{"What belongs together:", "part relations block unblock tag untag plan", ""},
 		{"What is in it:", "doc lock unlock remark attach attachments download detach product products", ""},
 		{"Agents at work:", "checkout release force-release runs live retry queue hold monitor watchdog", ""},
-		{"Questions and reviews:", "ask asked answer accept reject skip withdraw judge interactions decisions approvals link unlink", ""},
+		{"Questions and reviews:", "ask asked answer accept reject skip withdraw judge interactions decisions approvals " +
+			"link unlink", ""},
 		{"What happened, and why:", "activity explain stuck stops resolve wakes cost", ""},
 		{"Your inbox:", "read unread archive unarchive vote votes", ""},
 	},
@@ -139,5 +141,6 @@ func shortHelp(out io.Writer, root *cobra.Command) {
 			}
 		}
 	}
-	fmt.Fprintf(out, "\nUse \"%[1]s COMMAND --help\" for a command, and \"%[1]s help all\" for every command and the flags that all share.\n", root.Name())
+	fmt.Fprintf(out, "\nUse \"%[1]s COMMAND --help\" for a command, and \"%[1]s help all\" for every command and the "+
+		"flags that all share.\n", root.Name())
 }

@@ -304,7 +304,8 @@ var issueVerbs = []cli.Verb{
 	{Use: "live ISSUE", Short: "List the queued and running runs for an issue", Path: "/api/issues/{1}/live-runs",
 		Columns: "RUN=id AGENT=agent:agentId STATUS=status STARTED=startedAt"},
 	{Use: "ask ISSUE KIND PAYLOAD", Short: "Suggest tasks, ask questions, or request a confirmation",
-		Long:   "KIND is suggest_tasks, ask_user_questions, request_confirmation, request_checkbox_confirmation or\nrequest_item_verdicts; PAYLOAD is JSON, or a file with it, - is standard input.",
+		Long: "KIND is suggest_tasks, ask_user_questions, request_confirmation, request_checkbox_confirmation " +
+			"or\nrequest_item_verdicts; PAYLOAD is JSON, or a file with it, - is standard input.",
 		Method: "POST", Path: "/api/issues/{1}/interactions", Says: "{id} {kind} {status}",
 		Fields: []cli.Field{{Place: 2, Member: "kind"},
 			{Place: 3, Name: "PAYLOAD", Member: "payload", Kind: "json"},

@@ -140,7 +140,8 @@ selvage leave; selvage node revoke throws it out.`,
 			}
 			for _, r := range rows {
 				if r.ID == id && r.Status == "alive" && !force {
-					return fmt.Errorf("%s is alive: let it leave (selvage --api URL leave), or throw it out (selvage node revoke)", args[0])
+					return fmt.Errorf("%s is alive: let it leave (selvage --api URL leave), or throw it out (selvage node "+
+						"revoke)", args[0])
 				}
 			}
 			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/revoke", map[string]any{"reason": "removed"},
@@ -360,7 +361,8 @@ func monitor(ctx context.Context, c *cli.CLI, w io.Writer, every time.Duration, 
 			if before != nil {
 				rate = (m["selvage_ledger_height"] - before["selvage_ledger_height"]) / now.Sub(shown).Seconds()
 			}
-			fmt.Fprintf(w, "%s  height %.0f, %.1f entries/s, term %.0f, %.0f voters, leads %.0f, %.0f connections, %.0f runs here\n", now.UTC().Format("15:04:05Z"),
+			fmt.Fprintf(w, "%s  height %.0f, %.1f entries/s, term %.0f, %.0f voters, leads %.0f, %.0f connections, %.0f runs "+
+				"here\n", now.UTC().Format("15:04:05Z"),
 				m["selvage_ledger_height"], rate, m["selvage_raft_term"], m["selvage_raft_voters"], m["selvage_raft_leader"],
 				m["selvage_transport_connections"], m["selvage_runs_here"])
 			shown, before = now, m

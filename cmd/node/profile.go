@@ -23,7 +23,8 @@ const profileHeaderTimeout = 5 * time.Second
 func serveProfiles(addr string, log *slog.Logger) (stop func() error, err error) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil || !at.Addr().IsLoopback() {
-		return nil, cli.Misuse(fmt.Errorf("--pprof %s: expected an address and port of this machine's loopback, such as 127.0.0.1:6060", addr))
+		return nil, cli.Misuse(fmt.Errorf("--pprof %s: expected an address and port of this machine's loopback, such as "+
+			"127.0.0.1:6060", addr))
 	}
 	l, err := net.Listen("tcp", at.String())
 	if err != nil {

@@ -45,7 +45,8 @@ itself when its lease ends. What waits keeps its place until selvage resume.`,
 		Example: `  selvage stop --all --reason 'the deploy agent runs wild'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !all {
-				return cli.Misuse(errors.New("say --all: this stops the whole mesh; one run is cancelled with selvage run cancel, one agent paused with selvage agent pause"))
+				return cli.Misuse(errors.New("say --all: this stops the whole mesh; one run is cancelled with selvage run " +
+					"cancel, one agent paused with selvage agent pause"))
 			}
 			var row stopRow
 			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/stop", map[string]any{"reason": reason}, &row); err != nil {

@@ -352,7 +352,8 @@ are to be moved away, and they join again with tokens. Secrets open as before.`,
 				fmt.Fprintf(w, "restored %s\n", describeAbout(v.About))
 				fmt.Fprintf(w, "%d bytes of state, %d files\n", v.StateBytes, v.Files)
 				left(w, v)
-				fmt.Fprintf(w, "What was done after it was taken is not in it. Start it with: selvage up --dir %s\nIt goes on as epoch %d; the other nodes join anew, on empty data directories.\n", dir, v.Epoch)
+				fmt.Fprintf(w, "What was done after it was taken is not in it. Start it with: selvage up --dir %s\nIt goes on "+
+					"as epoch %d; the other nodes join anew, on empty data directories.\n", dir, v.Epoch)
 			})
 		},
 	}
@@ -403,11 +404,13 @@ the survivor has not heard of is lost to the new epoch.`,
 					fmt.Fprintf(w, "%s\nThis is what can still be read of it.\n", v.Damage)
 				}
 				fmt.Fprintf(w, "voters that must be gone for good: %s\n", strings.Join(v.Lost, ", "))
-				fmt.Fprintf(w, "What they decided after that entry and this node had not heard of is missing: from height %d on.\n", v.Missing)
+				fmt.Fprintf(w, "What they decided after that entry and this node had not heard of is missing: from height %d "+
+					"on.\n", v.Missing)
 				if yes {
 					fmt.Fprintf(w, "Start it with: selvage up --dir %s\nIt founds epoch %d. Take a backup then.\n", dir, v.Epoch)
 				} else {
-					fmt.Fprintln(w, "Nothing was changed. Compare the survivors, take the one with the highest index, and say --yes there.")
+					fmt.Fprintln(w, "Nothing was changed. Compare the survivors, take the one with the highest index, and say "+
+						"--yes there.")
 				}
 			})
 		},

@@ -88,7 +88,8 @@ func (t *testnetVerbs) status() *cobra.Command {
 func (t *testnetVerbs) partition() *cobra.Command {
 	return &cobra.Command{
 		Use: "partition GROUP...", Short: "Cut all links between groups of nodes", Args: cobra.MinimumNArgs(1),
-		Long:    "Cut all links between groups of nodes. A group is a comma-separated list; nodes that are not named form one more group.",
+		Long: "Cut all links between groups of nodes. A group is a comma-separated list; nodes that are not named form " +
+			"one more group.",
 		Example: `  selvage testnet partition n1,n2 n3 --dir /tmp/mesh`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := testnet.Load(t.dir)

@@ -310,7 +310,8 @@ func othersAtWork(tx *ledger.Tx, r entity.Run) bool {
 func blockUndecided(c *ledger.Context, i entity.Issue, r entity.Run) {
 	kind, body := "missing_disposition",
 		"The agent's runs on this issue ended well and left it undecided, and starting over did not help. "+
-			"Before its run ends, the agent must set the issue's status to done, in_review or blocked; what it did is in the log of its last run: selvage run log "+r.ID+". "+
+			"Before its run ends, the agent must set the issue's status to done, in_review or blocked; what it did is in the "+
+			"log of its last run: selvage run log "+r.ID+". "+
 			"The issue is blocked until a person decides: reassign it, reopen it, or close it."
 	if r.Status == entity.RunInterrupted {
 		kind = "process_lost"

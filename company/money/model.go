@@ -330,7 +330,8 @@ func (p ModelProvider) check(tx *ledger.Tx) error {
 	bad := func(format string, args ...any) error { return ledger.Refuse(ledger.Invalid, nil, format, args...) }
 	switch {
 	case !modelProviderName(p.Name):
-		return bad("name: 1 to 64 lower case letters, digits, dots, dashes and underscores are needed, and neither \"local\" nor \"tier\"")
+		return bad("name: 1 to 64 lower case letters, digits, dots, dashes and underscores are needed, and neither " +
+			"\"local\" nor \"tier\"")
 	case !slices.Contains(ModelKinds, p.Kind):
 		return bad("kind: unknown kind of model provider: %s", p.Kind)
 	case p.BaseURL == "":

@@ -54,7 +54,8 @@ func requested(i entity.Issue, tx *ledger.Tx, next entity.Issue, p company.Updat
 	case p.ReviewRequest != nil && *p.ReviewRequest != "" && !pending:
 		return next, core.RefuseCode(ledger.Unprocessable, "no_stage_pending", core.StatusDetail("issueId", i.ID,
 			next.Status),
-			"Nobody is to review the issue now; give reviewRequest when it is handed in to a stage of its executionPolicy, or leave it out")
+			"Nobody is to review the issue now; give reviewRequest when it is handed in to a stage of its executionPolicy, "+
+				"or leave it out")
 	case p.ReviewRequest != nil && len(*p.ReviewRequest) > MaxReviewRequest:
 		return next, ledger.Refuse(ledger.Invalid, nil, "reviewRequest has at most %d bytes", MaxReviewRequest)
 	case s == nil:

@@ -104,7 +104,8 @@ func (in Interaction) mayReview(c *ledger.Context, i entity.Issue) error {
 	case i.ReviewPolicy == "human_only" && core.IsAgent(c):
 		return refuse("Only a person may decide the review of this issue; have one do so, or change reviewPolicy")
 	case i.ReviewPolicy == "not_creator" && in.byActor(c):
-		return refuse("Who asked for the review of this issue may not decide it; have somebody else do so, or change reviewPolicy")
+		return refuse("Who asked for the review of this issue may not decide it; have somebody else do so, or change " +
+			"reviewPolicy")
 	}
 	return nil
 }

@@ -139,7 +139,8 @@ func ReadSSHConfig(b json.RawMessage) (SSHConfig, error) {
 	}
 	switch {
 	case s.PrivateKey != nil && *s.PrivateKey != "":
-		return s, wrong("privateKey", "keys are no part of configurations; make a secret of it and name that in privateKeySecretRef")
+		return s, wrong("privateKey", "keys are no part of configurations; make a secret of it and name that in "+
+			"privateKeySecretRef")
 	case !hostText.MatchString(s.Host):
 		return s, wrong("host", "a name or an address is needed")
 	case s.Port < 1 || s.Port > 65535:

@@ -243,7 +243,8 @@ func (c companyJSON) agent(a jsonAgent, id, slug string) (Agent, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(out.AdapterConfig)) {
 		if _, text := out.AdapterConfig[name].(string); text && (name == "token" || name == "apiKey" || name == "password") {
-			return out, fmt.Errorf("config.%s: a package has no secrets; leave it out, and give the imported agent a reference to a secret", name)
+			return out, fmt.Errorf("config.%s: a package has no secrets; leave it out, and give the imported agent a "+
+				"reference to a secret", name)
 		}
 	}
 	role, err := roleIn(a.Role)

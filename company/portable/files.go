@@ -2,9 +2,7 @@ package portable
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -228,10 +226,4 @@ func plain(err error) string {
 		return line + ": a value has the wrong type"
 	}
 	return strings.TrimPrefix(err.Error(), "yaml: ")
-}
-
-// BlobOf returns the index entry of a blob's bytes.
-func BlobOf(data []byte, contentType string) Blob {
-	sum := sha256.Sum256(data)
-	return Blob{hex.EncodeToString(sum[:]), contentType, int64(len(data))}
 }

@@ -3,6 +3,8 @@ package portable
 import (
 	"archive/zip"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +19,8 @@ func ptr[T any](v T) *T { return &v }
 // whole returns a package that uses every part of the format.
 func whole() (Manifest, map[string][]byte) {
 	data := []byte("\x89PNG not really")
-	blob := BlobOf(data, "image/png")
+	sum := sha256.Sum256(data)
+	blob := Blob{hex.EncodeToString(sum[:]), "image/png", int64(len(data))}
 	return Manifest{
 		SchemaVersion: SchemaVersion,
 		Company: &Company{Path: companyFile, Name: "Acme: \"Robots\"", Description: ptr("Builds\nbetter robots"),

@@ -158,7 +158,8 @@ func readme(m Manifest) string {
 	if d := text(m.Company.Description); d != "" {
 		fmt.Fprintf(&b, "%s\n\n", oneLine(d))
 	}
-	b.WriteString("A company of AI agents as a portable package (agentcompanies/v1).\nImport it with `selvage company import DIR`.\n")
+	b.WriteString("A company of AI agents as a portable package (agentcompanies/v1).\nImport it with `selvage company " +
+		"import DIR`.\n")
 	if len(m.Agents) > 0 {
 		b.WriteString("\n![Org chart](" + ChartFile + ")\n")
 		b.WriteString("\n## Agents\n\n| Agent | Role | Reports to |\n|---|---|---|\n")

@@ -375,8 +375,10 @@ func startSkillTest(c *ledger.Context, p StartSkillTest) (any, error) {
 	}
 	text := "Try the skill " + s.Name + " on the input below. Its files as they are to be tried: GET /api/companies/" +
 		string(s.Company) + "/skills/" + s.ID + "/versions/" + version +
-		"\n\nFollow it as you would in earnest, but change nothing outside this issue. Write what comes of it as the document `" + SkillTestOutput +
-		"` of this issue, then set the issue to done; if the skill can not be followed, say in that document where it fails, and set it to blocked.\n\n## Input\n\n" + p.Content
+		"\n\nFollow it as you would in earnest, but change nothing outside this issue. Write what comes of it as the " +
+		"document `" + SkillTestOutput +
+		"` of this issue, then set the issue to done; if the skill can not be followed, say in that document where it " +
+		"fails, and set it to blocked.\n\n## Input\n\n" + p.Content
 	if _, err := company.MakeIssue(c, company.CreateIssue{ID: p.Issue, Title: "Try the skill " + s.Name, Description: text,
 		Status: entity.IssueTodo, Assignee: a.ID, WorkMode: "skill_test", HarnessKind: "skill_test",
 		OriginKind: originSkillTest, OriginID: t.ID, AllowDuplicate: true, Many: true}); err != nil {

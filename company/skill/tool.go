@@ -309,7 +309,8 @@ func executeTool(c *ledger.Context, p ExecuteTool) (any, error) {
 		return nil, errNoTool()
 	}
 	if t.Rests {
-		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"code":"app_stopped"}`), "The app %s does not run; start it first",
+		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"code":"app_stopped"}`), "The app %s does not run; start it "+
+			"first",
 			t.App)
 	}
 	v, live := t.Latest()

@@ -56,13 +56,15 @@ type CLI struct {
 func (c *CLI) Flags(f *pflag.FlagSet) {
 	f.StringVar(&c.api, "api", "",
 		"URL of any node's API (default $SELVAGE_API_URL, $PAPERCLIP_API_URL, else "+defaultAPI+")")
-	f.StringVar(&c.ca, "ca", "", "PEM file of certificates that vouch for the node's (default $SELVAGE_CA, else the machine's)")
+	f.StringVar(&c.ca, "ca", "", "PEM file of certificates that vouch for the node's (default $SELVAGE_CA, else the "+
+		"machine's)")
 	f.StringArrayVar(&c.fingerprints, "fingerprint", nil,
 		"SHA-256 of the node's certificate, which is trusted then (repeat for more; default $SELVAGE_FINGERPRINT)")
 	c.Output = format(formats[0])
 	f.VarP(&c.Output, "output", "o", oneOf(formats))
 	f.StringVar(&c.read, "read", "",
-		"how fresh answers must be: default (what this node has, its own writes among it), strong (all that the mesh has acknowledged) or stale")
+		"how fresh answers must be: default (what this node has, its own writes among it), strong (all that the mesh has "+
+			"acknowledged) or stale")
 	f.StringVarP(&c.Company, "company", "c", "",
 		"company ID, prefix or name (default: $SELVAGE_COMPANY, that of company use, else the only one)")
 }
@@ -218,7 +220,8 @@ func (c *CLI) CompanyID(cmd *cobra.Command) (string, error) {
 }
 
 // ErrWhichCompany says that there are several companies and none was selected.
-var ErrWhichCompany = errors.New("more than one company matches: name one with --company, or for good with selvage company use (selvage company list shows them)")
+var ErrWhichCompany = errors.New("more than one company matches: name one with --company, or for good with selvage " +
+	"company use (selvage company list shows them)")
 
 // AgentNames returns agents' names by ID, also of terminated and deleted agents.
 func (c *CLI) AgentNames(cmd *cobra.Command, company string) (map[string]string, error) {

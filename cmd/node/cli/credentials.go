@@ -71,7 +71,8 @@ func ReadCredentials() (credentials, error) {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s is open to others: chmod 600 it, and if they may have read it revoke its keys (selvage key board list)", path)
+		return nil, fmt.Errorf("%s is open to others: chmod 600 it, and if they may have read it revoke its keys (selvage "+
+			"key board list)", path)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxCredentials+1))
 	if err != nil {
@@ -199,10 +200,12 @@ func (c *CLI) Reading(read string) (*client.Client, error) {
 // unreachable explains why there was no answer.
 func (c *CLI) unreachable(err error) error {
 	if bad, ok := errors.AsType[*client.CertificateError](err); ok {
-		return fmt.Errorf("%s: %w\nThe node tells its fingerprint when it starts; if this is it, give it once: selvage auth login --fingerprint %s", c.URL(), bad, bad.Fingerprint)
+		return fmt.Errorf("%s: %w\nThe node tells its fingerprint when it starts; if this is it, give it once: selvage "+
+			"auth login --fingerprint %s", c.URL(), bad, bad.Fingerprint)
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer from %s in time: the node is stuck or overloaded; look at its log, and ask another one (--api URL): %w", c.URL(), err)
+		return fmt.Errorf("no answer from %s in time: the node is stuck or overloaded; look at its log, and ask another "+
+			"one (--api URL): %w", c.URL(), err)
 	}
 	return fmt.Errorf("no answer from %s: is a node running there? (selvage up, or --api URL): %w", c.URL(), err)
 }

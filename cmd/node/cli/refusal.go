@@ -57,9 +57,11 @@ func refusedBy(e *client.Error) error {
 
 // NextSteps maps the sentence of a refusal to what to do next.
 var NextSteps = map[string]string{
-	"Issue checkout conflict":                     "selvage issue show ISSUE tells who has it, selvage issue move ISSUE todo opens one that is over",
-	"Document is locked":                          "selvage issue unlock ISSUE DOCUMENT opens it",
-	"Agent is not invokable in its current state": "selvage agent resume AGENT lets a paused one work, selvage agent clear-error AGENT one in error",
+	"Issue checkout conflict": "selvage issue show ISSUE tells who has it, selvage issue move " +
+		"ISSUE todo opens one that is over",
+	"Document is locked": "selvage issue unlock ISSUE DOCUMENT opens it",
+	"Agent is not invokable in its current state": "selvage agent resume AGENT lets a paused one work, selvage agent " +
+		"clear-error AGENT one in error",
 }
 
 // ShownBy maps what the API did not find to the command that lists what exists.

@@ -15,7 +15,8 @@ import (
 
 const (
 	cronPath  = "/api/v1/cron"
-	cronTable = "JOB=name CRON=cron ZONE=timezone NEXT=nextRunAt PAUSED=paused FIRED=fired TOPIC=topic PROCESS=process.name"
+	cronTable = "JOB=name CRON=cron ZONE=timezone NEXT=nextRunAt PAUSED=paused FIRED=fired TOPIC=topic " +
+		"PROCESS=process.name"
 )
 
 // Commands returns the nouns of this package.

@@ -44,7 +44,8 @@ A provider receives a message with {"service","method","params"} that wants a re
 replies {"result":…} or {"error":"why"}. With --probe it is asked that method every 10 s,
 and it is ended and started again when it has failed three times in a row.`,
 		Example: "  selvage spawn --name sums --replicas 2 -- /usr/local/bin/sums\n" +
-			"  selvage service register adder --provider sums --methods '[{\"name\":\"add\",\"params\":{\"type\":\"array\"}}]'\n" +
+			"  selvage service register adder --provider sums --methods " +
+			"'[{\"name\":\"add\",\"params\":{\"type\":\"array\"}}]'\n" +
 			"  selvage service register mail --provider mailer --version 2 --methods @mail.json --probe ping"}
 	f := cmd.Flags()
 	f.StringVar(&provider, "provider", "", "name of the declared process that provides it; required")

@@ -115,7 +115,8 @@ func give(c *cli.CLI, cmd *cobra.Command, s Server, small bool) error {
 			return err
 		}
 		if mine = find(served, s.URL()); mine == nil {
-			return fmt.Errorf("%s runs on this machine, and no node of the mesh does: run this on the machine of a node, or end it with selvage model local stop", Name)
+			return fmt.Errorf("%s runs on this machine, and no node of the mesh does: run this on the machine of a node, or "+
+				"end it with selvage model local stop", Name)
 		}
 		served = []Served{*mine}
 	}

@@ -50,7 +50,8 @@ func (o *onboarding) staff() (ceo agent, err error) {
 		return ceo, err
 	}
 	body := map[string]any{"name": name, "role": "ceo", "title": "Chief Executive", "icon": "crown",
-		"capabilities": "Breaks the company's goal down, hires who is missing, and asks the board for what it may not decide itself."}
+		"capabilities": "Breaks the company's goal down, hires who is missing, and asks the board for what it may not " +
+			"decide itself."}
 	w := work{adapter: "process", on: o.command, config: map[string]any{"command": o.command}}
 	if len(o.arguments) > 0 {
 		w.config["args"] = o.arguments
