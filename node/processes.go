@@ -125,6 +125,14 @@ func (n *Node) openPost(dir string) (*courier.Courier, error) {
 			}
 			return out.Entries, err
 		},
+		Gone: func(node string) bool {
+			open := true
+			err := n.ledger.View(func(tx *ledger.Tx) error {
+				_, open = ledger.SessionOf(tx, identity.NodeID(node))
+				return nil
+			})
+			return err == nil && !open
+		},
 		Weigh: n.weighMessage, Publish: n.publishMessage, Services: registered{n}, Topics: topics{n},
 		State: func() any {
 			f := n.work.post.Office().Figures()
@@ -321,8 +329,17 @@ func (t topics) News() <-chan struct{} { return t.n.topicNews.Next() }
 // Subscribe makes or changes a named subscription.
 func (t topics) Subscribe(ctx context.Context, company, name, pattern string, from *uint64) (position uint64, err error) {
 	of := ledger.CompanyID(company)
-	if err = t.n.carryOut(ctx, t.n.command(topic.KindSubscribe, of, topic.Subscribe{Name: name, Pattern: pattern,
-		From: from})); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
+	defer cancel()
+	receipt, err := t.n.submit(ctx, t.n.command(topic.KindSubscribe, of, topic.Subscribe{Name: name, Pattern: pattern,
+		From: from}))
+	if err == nil {
+		err = receipt.Err()
+	}
+	if err == nil { // another node may lead, and have applied it first
+		err = t.n.ledger.WaitApplied(ctx, receipt.Index)
+	}
+	if err != nil {
 		return 0, err
 	}
 	err = t.n.ledger.View(func(tx *ledger.Tx) error {
@@ -339,9 +356,21 @@ func (t topics) Acknowledge(ctx context.Context, company, name string, height ui
 		topic.Acknowledge{Name: name, Height: height}))
 }
 
-// publishes reports whether an entry published to a topic.
+// Holds reports whether this node subscribed by a name last.
+func (t topics) Holds(company, name string) bool {
+	holds := true // if the state can not be read it is as it was
+	_ = t.n.ledger.View(func(tx *ledger.Tx) error {
+		s, ok := topic.SubscriptionOf(tx, ledger.CompanyID(company), name)
+		node, byNode := strings.CutPrefix(s.By, "node:")
+		holds = ok && (!byNode || node == string(t.n.ID())) // people change the pattern and the position
+		return nil
+	})
+	return holds
+}
+
+// publishes reports whether an entry published to a topic, or changed who reads it.
 func publishes(e ledger.Entry) bool {
-	return slices.ContainsFunc(e.Changes, func(c ledger.Change) bool { return c.Action == topic.Told })
+	return e.Kind == topic.KindSubscribe || e.Kind == topic.KindUnsubscribe || slices.ContainsFunc(e.Changes, func(c ledger.Change) bool { return c.Action == topic.Told })
 }
 
 // postStats returns the figures of messages for /metrics.

@@ -82,6 +82,9 @@ type Config struct {
 	Weigh func(Act) error
 	// Publish publishes to a topic for a process of a company, "" for the mesh.
 	Publish func(ctx context.Context, company, topic string, p post.Payload) error
+	// Gone reports whether the mesh has ended the session of a node that does not answer: it holds nothing
+	// any more. Nil: a node that does not answer is gone.
+	Gone func(node string) bool
 	// Topics are those of the mesh; nil: there are none to subscribe to.
 	Topics Topics
 	// Services are those of the registry; nil: there are none.
@@ -119,6 +122,7 @@ type Courier struct {
 	wg      sync.WaitGroup
 	work    chan struct{} // something may have a deadline
 	due     chan struct{} // something is to be sent at once
+	looks   chan struct{} // a process of another node is watched
 
 	// Set by Start, before anything is sent.
 	table  *kernel.Table
@@ -132,6 +136,8 @@ type Courier struct {
 	subs    uint64    // subscriptions since the start
 	streams map[kernel.PID]*stream
 	turn    uint64 // of those that share a name
+	far     []*FarWatch
+	refs    uint64 // monitors of processes of other nodes since the start
 }
 
 type found struct {
@@ -167,6 +173,7 @@ func Open(cfg Config) (*Courier, error) {
 			"file", filepath.Join(cfg.Dir, journalName+".damaged"))
 	}
 	c := &Courier{cfg: cfg, journal: j, work: make(chan struct{}, 1), due: make(chan struct{}, 1),
+		looks: make(chan struct{}, 1),
 		lines: map[string]*line{}, found: map[string]found{}, permits: map[Act]time.Time{},
 		streams: map[kernel.PID]*stream{}}
 	if _, err := rand.Read(c.secret[:]); err != nil {
@@ -203,6 +210,7 @@ func (c *Courier) Start(table *kernel.Table, signal func(kernel.PID, string) err
 	c.table, c.signal = table, signal
 	c.wg.Go(c.keepTime)
 	c.wg.Go(c.kernel)
+	c.wg.Go(c.lookAround)
 	c.kick()
 }
 
@@ -310,6 +318,7 @@ func (c *Courier) OfRun(run string) (kernel.Entry, bool) {
 // Ended tells that a process reads no more.
 func (c *Courier) Ended(pid kernel.PID) {
 	c.cancel(func(r *reader) bool { return r.s.Process == pid })
+	c.dropFar(func(w *FarWatch) bool { return w.By == pid })
 	c.mu.Lock()
 	delete(c.streams, pid)
 	c.mu.Unlock()

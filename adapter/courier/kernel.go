@@ -46,6 +46,9 @@ func (c *Courier) kernel() {
 // obey does what a message to the kernel says.
 func (c *Courier) obey(m *post.Message) (post.Payload, *post.Failure) {
 	s := m.Payload.Signal
+	if m.Payload.Kind == post.JSON && m.From.PID == kernel.KernelPID && m.From.Node != c.cfg.Node {
+		return c.asked(m)
+	}
 	if s == nil {
 		return post.Payload{}, post.Fail(post.NotAllowed,
 			"the kernel takes signals: ping, dump_state, and those for its processes")

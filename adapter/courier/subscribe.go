@@ -50,6 +50,9 @@ type Topics interface {
 	// Acknowledge tells that it has read up to a height.
 	Subscribe(ctx context.Context, company, name, pattern string, from *uint64) (uint64, error)
 	Acknowledge(ctx context.Context, company, name string, height uint64) error
+	// Holds reports whether no other node has subscribed by a name after this one. News is closed when one
+	// does.
+	Holds(company, name string) bool
 }
 
 // An InboxSubscription brings the messages of topics into the inbox of a process, in the order of their
@@ -217,6 +220,10 @@ func (c *Courier) read(ctx context.Context, r *reader) {
 	defer open.end()
 	for ctx.Err() == nil {
 		news := c.cfg.Topics.News()
+		if r.s.Name != "" && !c.cfg.Topics.Holds(r.s.Company, r.s.Name) {
+			c.lapse(r, post.Fail(post.NotAllowed, "subscription %s was deleted, or another node reads it now", r.s.Name))
+			return
+		}
 		page, err := c.cfg.Topics.Read(r.s.Company, r.s.Pattern, after+1, topicPage-len(open.list))
 		if err != nil {
 			c.cfg.Logger.Debug("topics could not be read", "pattern", r.s.Pattern, "error", err)

@@ -64,6 +64,69 @@ func (s *shelf) Acknowledge(_ context.Context, _, name string, height uint64) er
 	return nil
 }
 
+func (s *shelf) Holds(string, string) bool { return true }
+
+// A bench is a shelf as one of several nodes sees it.
+type bench struct {
+	*shelf
+	node    string
+	holders map[string]string // by name, under the lock of the shelf
+}
+
+func (b bench) Subscribe(ctx context.Context, company, name, pattern string, from *uint64) (uint64, error) {
+	b.mu.Lock()
+	b.holders[name] = b.node
+	b.mu.Unlock()
+	b.bell.Ring()
+	return b.shelf.Subscribe(ctx, company, name, pattern, from)
+}
+
+func (b bench) Holds(_, name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.holders[name] == b.node
+}
+
+// A name is read by one process: a subscription on another node takes it over, with what was not
+// acknowledged, and the first one gets nothing more.
+func TestASubscriptionIsTakenOverByAnotherNode(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, "n1", "n2")
+	s, holders := &shelf{positions: map[string]uint64{}}, map[string]string{}
+	for _, n := range []string{"n1", "n2"} {
+		w.courier(n).cfg.Topics = bench{s, n, holders}
+	}
+	c, there := w.courier("n1"), w.courier("n2")
+	one, two := w.process(t, "n1", "one"), w.process(t, "n2", "two")
+	if _, err := c.Subscribe(t.Context(), one, "a", "jobs", nil); err != nil {
+		t.Fatal(err)
+	}
+	s.publish("a", "first")
+	s.publish("a", "second")
+	first := receive(t, c, one)
+	if err := c.Ack(one, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	kit.Wait{Most: time.Minute, Every: 10 * time.Millisecond}.Until(t, "the first is acknowledged", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.positions["jobs"] == 1
+	})
+	receive(t, c, one) // the second, and never acknowledged
+	if _, err := there.Subscribe(t.Context(), two, "a", "jobs", nil); err != nil {
+		t.Fatal(err)
+	}
+	kit.Wait{Most: time.Minute, Every: 10 * time.Millisecond}.Until(t, "the first node reads no more",
+		func() bool { return len(c.Subscriptions(one)) == 0 })
+	s.publish("a", "third")
+	for _, want := range []string{"second", "third"} {
+		if m := receive(t, there, two); m.Payload.Text != want {
+			t.Errorf("the other node got %q, want %q", m.Payload.Text, want)
+		}
+	}
+	none(t, c, one)
+}
+
 // A subscriber that does not read is waited for: its inbox holds what it has room for, nothing is
 // lost, and nothing more is read from the topics. A named one has at most a page in its inbox.
 func TestASubscriberThatDoesNotReadIsWaitedFor(t *testing.T) {

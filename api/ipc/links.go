@@ -18,13 +18,13 @@ func LinkRoutes() []api.Route {
 		{Method: "GET", Path: root + "/links", Tag: tag, Kernel: true, Processes: true, NoTool: true,
 			Summary: "List what a process is linked to, and what it monitors", Out: watches{}, Query: of, Handle: listLinks},
 		{Method: "POST", Path: root + "/links", Tag: tag, Kernel: true, Processes: true, Once: true,
-			Summary: "Link a process to another of its node: when one crashes, the other is told and ended", In: watching{},
+			Summary: "Link a process to another: when one crashes, or its node is lost, the other is told and ended", In: watching{},
 			Out: watches{}, Status: http.StatusCreated, Query: of, Handle: link},
 		{Method: "DELETE", Path: root + "/links/{link}", Tag: tag, Kernel: true, Processes: true, Once: true, NoTool: true,
-			Summary: "End a link to a process, by its PID", Out: watches{}, Query: of, Handle: unlink},
+			Summary: "End a link to a process, by its PID or NODE:PID", Out: watches{}, Query: of, Handle: unlink},
 		{Method: "POST", Path: root + "/monitors", Tag: tag, Kernel: true, Processes: true, Once: true,
-			Summary: "Have a process told, by a signal, when another of its node ends", In: watching{},
-			Out: kernel.Watch{}, Status: http.StatusCreated, Query: of, Handle: monitor},
+			Summary: "Have a process told, by a signal, when another ends, or its node is lost", In: watching{},
+			Out: monitored{}, Status: http.StatusCreated, Query: of, Handle: monitor},
 		{Method: "DELETE", Path: root + "/monitors/{monitor}", Tag: tag, Kernel: true, Processes: true, Once: true,
 			NoTool: true, Summary: "End a monitor", Out: messageDone{}, Query: of, Handle: demonitor},
 	}
@@ -37,8 +37,22 @@ type (
 	watches struct {
 		Links    []uint64       `json:"links"`
 		Monitors []kernel.Watch `json:"monitors"`
+		Far      []farWatch     `json:"far"` // with processes of other nodes
 	}
 )
+
+// farWatch is a link or a monitor of a process of another node.
+type farWatch struct {
+	Ref     string `json:"ref"` // of a monitor; empty: it is a link
+	Process string `json:"process" doc:"NODE:PID"`
+}
+
+// monitored is a monitor that was made.
+type monitored struct {
+	Ref     string     `json:"ref"`
+	Process kernel.PID `json:"process"`
+	Node    string     `json:"node" doc:"of the process, if it is another one"`
+}
 
 // watcher returns as whom a request acts, and whom it names.
 func watcher(rc *api.Request) (c *courier.Courier, pid kernel.PID, to post.Target, err error) {
@@ -55,9 +69,12 @@ func watcher(rc *api.Request) (c *courier.Courier, pid kernel.PID, to post.Targe
 
 func shownWatches(c *courier.Courier, pid kernel.PID) watches {
 	w := c.Table().Watches(pid)
-	out := watches{Links: []uint64{}, Monitors: append([]kernel.Watch{}, w.Monitors...)}
+	out := watches{Links: []uint64{}, Monitors: append([]kernel.Watch{}, w.Monitors...), Far: []farWatch{}}
 	for _, l := range w.Links {
 		out.Links = append(out.Links, uint64(l))
+	}
+	for _, f := range c.Far(pid) {
+		out.Far = append(out.Far, farWatch{f.Ref, c.AddressOf(f.Of)})
 	}
 	return out
 }
@@ -109,7 +126,7 @@ func monitor(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, refused(err)
 	}
-	return api.OK(kernel.Watch{Ref: ref, Process: to.PID}), nil
+	return api.OK(monitored{ref, to.PID, to.Node}), nil
 }
 
 func demonitor(rc *api.Request) (api.Response, error) {

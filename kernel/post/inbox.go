@@ -42,6 +42,7 @@ type inbox struct {
 type handed struct {
 	m     *Message
 	until time.Time
+	again time.Time // from then on a repetition of a reliable one is handed out too
 }
 
 func (b *inbox) len() int { return len(b.queue) - b.head }
@@ -93,7 +94,7 @@ func (o *Office) inbox(pid kernel.PID) *inbox {
 
 // put brings a message into the inbox of a process here, or lets it wait for a credit.
 func (o *Office) put(now time.Time, m *Message, pid kernel.PID, from origin) {
-	if m.Reliable && !o.cfg.bugs.noDeduplication && o.repeated(m) {
+	if m.Reliable && !o.cfg.bugs.noDeduplication && o.repeated(now, m) {
 		o.complete(from, nil)
 		return
 	}
@@ -143,8 +144,8 @@ func (o *Office) credit(b *inbox, m *Message) {
 }
 
 // repeated reports whether a reliable message was here before. One that was handled is
-// reported again, one that was handed out and not acknowledged is handed out again.
-func (o *Office) repeated(m *Message) bool {
+// reported again, one that was handed out and not acknowledged in time is handed out again.
+func (o *Office) repeated(now time.Time, m *Message) bool {
 	s := o.seen.find(m.ID)
 	if s == nil {
 		return false
@@ -158,7 +159,7 @@ func (o *Office) repeated(m *Message) bool {
 	if b == nil {
 		return false // its receiver has ended
 	}
-	if h, ok := b.taken[m.ID]; ok && m.Attempt > h.m.Attempt {
+	if h, ok := b.taken[m.ID]; ok && m.Attempt > h.m.Attempt && !now.Before(h.again) {
 		delete(b.taken, m.ID) // it keeps its credit
 		b.queue = append(b.queue, m)
 		b.signal()
@@ -212,7 +213,7 @@ func (o *Office) take(now time.Time, b *inbox, out []*Message, most int) []*Mess
 			if m.WantsReply {
 				until = m.Deadline
 			}
-			b.taken[m.ID] = &handed{m, until}
+			b.taken[m.ID] = &handed{m, until, now.Add(HandlerTime)}
 		} else {
 			o.credit(b, m)
 		}

@@ -36,6 +36,9 @@ const (
 	MostRetry       = 30 * time.Second
 	// reliableFor is the time of all its attempts together.
 	reliableFor = FirstRetry + 2*FirstRetry + 4*FirstRetry + MostRetry
+	// HandlerTime is how long a process has for a reliable message that it was handed out, before it gets
+	// it again: less than its sender's last pause, so that one whose reader lost it is handed out again.
+	HandlerTime = 30 * time.Second
 	// takenFor is how long a message that was handed out waits for its acknowledgement before the
 	// inbox gives it up: longer than its sender's longest pause.
 	takenFor = 2 * MostRetry

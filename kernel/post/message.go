@@ -33,6 +33,8 @@ type Message struct {
 	Height    uint64     `json:"height,omitempty"`
 	Publisher string     `json:"publisher,omitempty"`
 	Reader    kernel.PID `json:"-"`
+
+	Quiet bool `json:"-"` // of this node's kernel: it is no dead letter
 }
 
 // A TargetKind is a way to say whom a message is for.
@@ -281,6 +283,7 @@ type Signal struct {
 	Kind     SignalKind `json:"kind"`
 	User     uint8      `json:"user,omitempty"`     // number of user_defined
 	PID      kernel.PID `json:"pid,omitempty"`      // of link_exit and monitor_down: who ended
+	Node     string     `json:"node,omitempty"`     // of these: its node, if it is another one
 	Ref      string     `json:"ref,omitempty"`      // of monitor_down: the monitor
 	Reason   string     `json:"reason,omitempty"`   // why it ended
 	Resource string     `json:"resource,omitempty"` // of resource_warning
@@ -331,7 +334,7 @@ func (p Payload) Validate() error {
 		return bad("json is not JSON")
 	case p.Signal != nil && !slices.Contains(signalKinds, p.Signal.Kind):
 		return bad("signal %q: there is none; such as ping, user_defined, shutdown", p.Signal.Kind)
-	case p.Signal != nil && max(len(p.Signal.Ref), len(p.Signal.Reason), len(p.Signal.Resource)) > maxName:
+	case p.Signal != nil && max(len(p.Signal.Ref), len(p.Signal.Reason), len(p.Signal.Resource), len(p.Signal.Node)) > maxName:
 		return bad("the texts of a signal have at most %d bytes", maxName)
 	}
 	return nil

@@ -201,6 +201,9 @@ func (o *Office) undelivered(now time.Time, m *Message, from origin, f *Failure)
 
 // bury makes a message a dead letter.
 func (o *Office) bury(at time.Time, m *Message, f *Failure) {
+	if m.Quiet {
+		return
+	}
 	o.figures.Dropped++
 	if o.figures.Dead == nil {
 		o.figures.Dead = map[Reason]uint64{}

@@ -279,23 +279,30 @@ func TestReliableMessagesAreTriedAgain(t *testing.T) {
 	}
 }
 
-// What is not acknowledged is handed out again, what is acknowledged never.
+// What is not acknowledged is handed out again, after the time that its handler has; what is acknowledged never.
 func TestRepetitionsAreRecognized(t *testing.T) {
 	o, frames := one(0, 2)
 	m := message(o, "x", func(m *Message) { m.Reliable, m.ID = true, "ipc-b-1" })
+	now := epoch0
 	arrive := func(number uint64, attempt int) {
 		c := *m
 		c.Attempt = attempt
-		o.Arrive(epoch0, "b", Frame{Kind: FrameDeliver, Epoch: 1, Number: number, Seq: number, PID: 2, Message: &c})
+		o.Arrive(now, "b", Frame{Kind: FrameDeliver, Epoch: 1, Number: number, Seq: number, PID: 2, Message: &c})
 	}
-	take := func() int { got, _ := o.Take(epoch0, 2, 10); return len(got) }
+	take := func() int { got, _ := o.Take(now, 2, 10); return len(got) }
 	arrive(1, 1)
 	arrive(1, 1) // the frame is doubled
 	arrive(2, 2) // it was not read yet
 	if n := take(); n != 1 {
 		t.Fatalf("handed out %d times", n)
 	}
+	now = now.Add(HandlerTime - 1)
 	arrive(3, 3)
+	if n := take(); n != 0 {
+		t.Errorf("its handler works, and it was handed out %d times more", n)
+	}
+	now = now.Add(1)
+	arrive(4, 4)
 	if n := take(); n != 1 {
 		t.Errorf("not acknowledged, and handed out %d times more", n)
 	}
@@ -304,7 +311,7 @@ func TestRepetitionsAreRecognized(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	arrive(4, 4)
+	arrive(5, 5)
 	if n := take(); n != 0 {
 		t.Error("acknowledged, and handed out again")
 	}
