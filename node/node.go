@@ -94,6 +94,7 @@ type Node struct {
 	hurt        atomic.Bool   // the running node found damage
 	topicNews   courier.Bell  // something was published
 	replicaNews chan struct{} // which declared processes run here may have changed
+	appNews     chan struct{} // a program of an app's hook may have ended
 	events      *kernel.EventLog
 	boot        *kernel.Boot
 	clocks      clocks // of this node and the others
@@ -158,7 +159,8 @@ func Open(ctx context.Context, conf Config) (*Node, error) {
 // open is one attempt of Open. On an error it returns the node, closed.
 func open(ctx context.Context, conf Config) (_ *Node, err error) {
 	n := &Node{conf: conf, scrubs: newScrubber(max(conf.ScrubEvery, 0)), log: conf.Logger, failed: make(chan error, 1),
-		sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1), replicaNews: make(chan struct{}, 1)}
+		sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1), replicaNews: make(chan struct{}, 1),
+		appNews: make(chan struct{}, 1)}
 	n.pulse.clock = conf.Clock
 	n.events = kernel.NewEventLog(time.Now)
 	n.boot = kernel.NewBoot(n.events, time.Now())

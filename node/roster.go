@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/selvage-mesh/selvage/company/app"
+	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -120,6 +122,9 @@ func (n *Node) followRoster(ctx context.Context) {
 			n.tally.see(e)
 			if concernsReplicas(e.Kind) {
 				kick(n.replicaNews)
+			}
+			if e.Kind == replica.KindReport || e.Kind == app.KindSettle {
+				kick(n.appNews)
 			}
 			if publishes(e) {
 				n.topicNews.Ring()

@@ -161,6 +161,7 @@ func (n *Node) startWork() {
 	wg.Go(func() { n.keepSession(ctx) })
 	wg.Go(func() { n.pruneLogs(ctx) })
 	wg.Go(func() { n.keepHouse(ctx) })
+	wg.Go(func() { n.keepApps(ctx) })
 	wg.Go(func() { n.recordDecisions(ctx) })
 	wg.Go(func() { n.cleanTrees(ctx) })
 	wg.Go(func() { n.keepLogs(ctx) })
