@@ -22,7 +22,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
-	"github.com/selvage-mesh/selvage/company/app"
 	"github.com/selvage-mesh/selvage/plugin"
 )
 
@@ -298,42 +297,9 @@ func appKey(file string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// readApp reads the files of an app.
-func readApp(dir string) (plugin.Files, error) {
-	files, total := plugin.Files{}, 0
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
-			return fs.SkipDir
-		case d.IsDir() || strings.HasPrefix(d.Name(), ".") || strings.HasSuffix(name, archiveExt):
-			return nil
-		case !d.Type().IsRegular():
-			return fmt.Errorf("%s is not a regular file", name)
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		if total += int(info.Size()); total > plugin.MaxArchive {
-			return fmt.Errorf("the folder has more than %d bytes", plugin.MaxArchive)
-		}
-		b, err := root.ReadFile(filepath.FromSlash(name))
-		files[name] = b
-		return err
-	})
-	return files, err
-}
-
 // pack reads a folder, checks its manifest and makes the signed archive.
 func pack(dir, key string) (plugin.Manifest, []byte, error) {
-	files, err := readApp(dir)
+	files, err := plugin.ReadFolder(dir)
 	if err != nil {
 		return plugin.Manifest{}, nil, err
 	}
@@ -378,7 +344,7 @@ func appPack(c *cli.CLI) *cobra.Command {
 				return err
 			}
 			if to == "" {
-				to = m.Name + "-" + m.Version + archiveExt
+				to = m.Name + "-" + m.Version + plugin.ArchiveExt
 			}
 			if err := os.WriteFile(to, b, 0o644); err != nil {
 				return err
@@ -438,12 +404,8 @@ func appSign(c *cli.CLI) *cobra.Command {
 	return cmd
 }
 
-const (
-	// fetchTimeout bounds fetching an app or a catalogue.
-	fetchTimeout = 5 * time.Minute
-	// archiveExt is the ending of an archive's name.
-	archiveExt = ".selvage-app"
-)
+// fetchTimeout bounds fetching an app or a catalogue.
+const fetchTimeout = 5 * time.Minute
 
 // isGit reports whether an address is that of a Git repository.
 func isGit(at string) bool {
@@ -500,93 +462,8 @@ func fetched(cmd *cobra.Command, at string) (path string, done func(), err error
 	case !plugin.IsArchive(b):
 		return "", done, fmt.Errorf("%s is no archive of an app; for a Git repository write git+%s", at, at)
 	}
-	path = filepath.Join(dir, "app"+archiveExt)
+	path = filepath.Join(dir, "app"+plugin.ArchiveExt)
 	return path, done, os.WriteFile(path, b, 0o600)
-}
-
-// A listed is an app of a catalogue.
-type listed struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	About   string `json:"description"`
-	Signer  string `json:"signer"` // "" for a folder, which is signed when it is installed
-	Path    string `json:"path"`
-	Problem string `json:"problem,omitempty"`
-}
-
-// catalogue lists the apps in a folder: archives, and folders with a manifest, also one level below.
-func catalogue(dir string) (out []listed, err error) {
-	var look func(at string, depth int) error
-	look = func(at string, depth int) error {
-		entries, err := os.ReadDir(at)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			path := filepath.Join(at, e.Name())
-			switch {
-			case strings.HasPrefix(e.Name(), "."):
-			case e.Type().IsRegular() && strings.HasSuffix(e.Name(), archiveExt):
-				out = append(out, listedArchive(path))
-			case e.IsDir() && hasManifest(path):
-				out = append(out, listedFolder(path))
-			case e.IsDir() && depth < 2:
-				if err := look(path, depth+1); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	err = look(dir, 0)
-	slices.SortFunc(out, func(a, b listed) int {
-		if a.Name != b.Name {
-			return strings.Compare(a.Name, b.Name)
-		}
-		v, _ := app.ParseVersion(a.Version)
-		w, _ := app.ParseVersion(b.Version)
-		return w.Compare(v) // the newest first
-	})
-	return out, err
-}
-
-func hasManifest(dir string) bool {
-	return slices.ContainsFunc(plugin.ManifestNames, func(name string) bool {
-		_, err := os.Stat(filepath.Join(dir, name))
-		return err == nil
-	})
-}
-
-func listedArchive(path string) listed {
-	l := listed{Path: path}
-	b, err := os.ReadFile(path)
-	if err == nil {
-		var a plugin.Archive
-		if a, err = plugin.Open(b); err == nil {
-			l.Signer = a.Signer
-			var m plugin.Manifest
-			m, err = plugin.Read(a.Files)
-			l.Name, l.Version, l.About = m.Name, m.Version, m.Description
-		}
-	}
-	if err != nil {
-		l.Problem = err.Error()
-	}
-	return l
-}
-
-func listedFolder(path string) listed {
-	l := listed{Path: path}
-	files, err := readApp(path)
-	if err == nil {
-		var m plugin.Manifest
-		m, err = plugin.Read(files)
-		l.Name, l.Version, l.About = m.Name, m.Version, m.Description
-	}
-	if err != nil {
-		l.Problem = err.Error()
-	}
-	return l
 }
 
 func appCatalogue(c *cli.CLI) *cobra.Command {
@@ -600,11 +477,11 @@ func appCatalogue(c *cli.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := catalogue(path)
+			all, err := plugin.Catalogue(path)
 			if err != nil {
 				return err
 			}
-			return c.Print(cmd, append([]listed{}, all...), func(w io.Writer) {
+			return c.Print(cmd, append([]plugin.Listed{}, all...), func(w io.Writer) {
 				var rows [][]string
 				for _, l := range all {
 					signer, about := "-", l.About
@@ -633,12 +510,12 @@ func archive(cmd *cobra.Command, source, name, key string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() && !hasManifest(path) {
-		all, err := catalogue(path)
+	if info.IsDir() && !plugin.IsFolder(path) {
+		all, err := plugin.Catalogue(path)
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(all, func(l listed) bool { return l.Name == name })
+		i := slices.IndexFunc(all, func(l plugin.Listed) bool { return l.Name == name })
 		if name == "" || i < 0 {
 			var names []string
 			for _, l := range all {
