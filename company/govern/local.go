@@ -150,6 +150,8 @@ func actOfLocal(tx *ledger.Tx, s Constitution, l Local) governance.Act {
 			act.Context.Clearances = append(act.Context.Clearances,
 				clearedFor(tx, s, l.Company, l.Agent, l.moment())...)
 		}
+	} else if l.Company != "" && l.Agent != "" { // somebody whom the company does not have
+		act.Rank = governance.Nobody
 	}
 	if r := entity.RunTable.Look(tx, l.Company, l.Run); l.Run != "" && r != nil {
 		act.Context.Issue, project = r.Context.IssueID, r.Context.ProjectID
