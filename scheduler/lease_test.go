@@ -150,7 +150,7 @@ func TestALeaderThatOversleptLosesNobody(t *testing.T) {
 // off and back, and leaders come and go: no run is declared over before its children
 // are gone.
 func TestNoRunOutlivesItsLease(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(some(4)) {
 		run(t, 3, func(t *testing.T, m *mesh) {
 			rng := rand.New(rand.NewPCG(seed, 15))
 			var agents []string
