@@ -47,9 +47,10 @@ type Call struct {
 	// Stdin is read from the instance's goroutine, or from another when the call
 	// ends while Stdin blocks. Default: nothing to read.
 	Stdin io.Reader
-	// Stdout and Stderr get what is written, whole, beside what the result keeps.
-	// They must not block.
+	// Stdout and Stderr get what is written, as far as Limits.Output goes, or all of it with
+	// Follow, beside what the result keeps. They must not block.
 	Stdout, Stderr io.Writer
+	Follow         bool
 	Dirs           []Dir
 	Host           Host
 	Limits         Limits
@@ -219,8 +220,8 @@ func (i *Instance) paid() (*Instance, *Error) {
 // adopt gives an instance that was made ahead its call.
 func (i *Instance) adopt(c Call, limits Limits) {
 	i.conf, i.limits = c, limits
-	i.out = stream{max: limits.Output, also: c.Stdout}
-	i.err = stream{max: limits.Output, also: c.Stderr}
+	i.out = stream{max: limits.Output, also: c.Stdout, all: c.Follow}
+	i.err = stream{max: limits.Output, also: c.Stderr, all: c.Follow}
 	*i.in = input{i: i, r: c.Stdin}
 }
 

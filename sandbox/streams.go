@@ -12,6 +12,7 @@ type stream struct {
 	buf  bytes.Buffer
 	max  int
 	also io.Writer
+	all  bool // also takes what is past max
 }
 
 func (s *stream) text() string { return strings.ToValidUTF8(s.buf.String(), "\uFFFD") }
@@ -24,11 +25,14 @@ type out struct {
 	s *stream
 }
 
-// Write takes what there is room for; past that the guest gets an error.
+// Write takes what there is room for; past that the guest gets an error, unless somebody else takes all.
 func (o *out) Write(p []byte) (int, error) {
 	o.i.spend(int64(len(p)) >> perRange)
 	n := min(len(p), o.s.max-o.s.buf.Len())
 	o.s.buf.Write(p[:n])
+	if o.s.also != nil && o.s.all {
+		return o.s.also.Write(p)
+	}
 	if o.s.also != nil && n > 0 {
 		if _, err := o.s.also.Write(p[:n]); err != nil {
 			return 0, err

@@ -40,7 +40,7 @@ func (h *Host) startWasm(ctx context.Context, spec kernel.Spec, e kernel.Entry, 
 	limits := e.Capabilities.Limits
 	call := sandbox.Call{Args: append([]string{spec.Name}, spec.Command...),
 		Env:    process.List(h.environ(spec, e, map[string]string{})),
-		Stdout: stream{log, "stdout"}, Stderr: stream{log, "stderr"},
+		Stdout: stream{log, "stdout"}, Stderr: stream{log, "stderr"}, Follow: true,
 		Limits: sandbox.Limits{Fuel: sandbox.MaxFuel, Memory: min(limits.MemoryBytes, sandbox.MaxMemory),
 			Time: sandbox.MaxTime, HostCalls: 1 << 30, Output: 1}}
 	if h.cfg.Messages != nil {
