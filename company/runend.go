@@ -23,6 +23,10 @@ func FinishRun(c *ledger.Context, p Finish) (any, error) {
 	if len(p.Outcome.Result) > MaxResult {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "result of %d bytes exceeds %d", len(p.Outcome.Result), MaxResult)
 	}
+	if d := p.Decisions; d != nil && (!core.IsHash(d.SHA256) || d.Bytes < 0) {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "decisions: want a size and a SHA-256 in hex")
+	}
+	r.Decisions = p.Decisions
 	r.LogBytes, r.LogSHA256 = p.LogBytes, core.NullText(p.LogSHA256)
 	dueLog(c, r)
 	heard := r.LastOutputSeq

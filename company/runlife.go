@@ -97,6 +97,8 @@ type Finish struct {
 	PID       int64              `cbor:"7,keyasint,omitempty"` // if no report had it
 	Group     int64              `cbor:"8,keyasint,omitempty"`
 	Place     *entity.RunPlace   `cbor:"9,keyasint,omitempty"` // likewise
+	// Decisions is the log of what the gate permitted at the node; nil: it has none.
+	Decisions *entity.DecisionLog `cbor:"10,keyasint,omitempty"`
 }
 
 // Cancel is the payload of "run.cancel", which ends a run on request.

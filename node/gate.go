@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -11,9 +12,12 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/govern"
+	"github.com/selvage-mesh/selvage/governance"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -30,6 +34,8 @@ type localGate struct {
 	mu      sync.Mutex
 	waiting map[string]govern.Decision // guarded by mu
 	lost    int                        // guarded by mu
+	// unnoted counts, by run, the permits that are not in its decision log. Guarded by mu.
+	unnoted map[string]uint64
 	counter govern.Counter
 }
 
@@ -53,10 +59,63 @@ func (n *Node) Weigh(l govern.Local) error {
 			return err
 		}
 	}
-	if j.Worthy {
+	switch {
+	case j.Worthy:
 		n.gate.keep(j.Decision)
+	case j.Refusal == nil && l.Run != "":
+		n.noteDecision(l, j.Decision)
 	}
 	return j.Refusal
+}
+
+// A decisionLine is one permit in the decision log of a run.
+type decisionLine struct {
+	At           time.Time          `json:"ts"`
+	Action       string             `json:"action"`
+	Decision     string             `json:"decision"`
+	Target       string             `json:"target,omitempty"`
+	Effect       []governance.Level `json:"effect"`          // in thousandths: risk, fairness, privacy, novelty, security
+	Rules        []string           `json:"evaluated_rules"` // that were asked
+	Constitution uint64             `json:"constitution"`
+	Arguments    string             `json:"arguments_sha256,omitempty"`
+}
+
+// noteDecision adds a permit to the decision log of its run.
+func (n *Node) noteDecision(l govern.Local, d govern.Decision) {
+	line, err := json.Marshal(decisionLine{At: l.At.UTC(), Action: l.Action, Decision: d.Said.Verdict.String(),
+		Target: d.Act.Target, Effect: d.Said.Effect[:], Rules: d.Said.Asked, Constitution: d.Version, Arguments: l.Arguments})
+	if err == nil {
+		err = n.work.logs.Decided(runlog.DecisionsRef(l.Company, l.Agent, l.Run), line)
+	}
+	if err == nil {
+		return
+	}
+	if errors.Is(err, runlog.ErrSealed) { // the run is over, so its log can not have it
+		n.gate.keep(d)
+		return
+	}
+	n.gate.mu.Lock()
+	defer n.gate.mu.Unlock()
+	if n.gate.unnoted == nil {
+		n.gate.unnoted = map[string]uint64{}
+	}
+	if n.gate.unnoted[l.Run]++; n.gate.unnoted[l.Run] == 1 {
+		n.log.Warn("the decision log of a run lacks permits from now on; they are counted", "run", l.Run, "error", err)
+	}
+}
+
+// closeDecisions closes the decision log of a run.
+func (n *Node) closeDecisions(run entity.Run) *entity.DecisionLog {
+	d, err := n.work.logs.SealDecisions(runlog.DecisionsRef(run.Company, run.Agent, run.ID))
+	n.gate.mu.Lock()
+	d.Lost = n.gate.unnoted[run.ID]
+	delete(n.gate.unnoted, run.ID)
+	n.gate.mu.Unlock()
+	if err != nil {
+		n.log.Warn("the decision log of a run could not be closed", "run", run.ID, "error", err)
+		return nil
+	}
+	return &d
 }
 
 // askPerson puts an act before a person, and returns what becomes of it. The command stores the decision.

@@ -106,8 +106,9 @@ func (n *Node) openWork(context.Context) (err error) {
 		Adapters: adapters, Folder: n.runFolder, Facts: n.work.facts.look, Secrets: n.resolveSecrets, Skills: runSkills,
 		Memories: n.remembered, Track: n.track, Slots: n.conf.Slots,
 		Price: priceOfRun, Paid: func(run string) bool { return n.work.purse.Paid(run) },
-		Refused: func(run string) bool { return n.work.purse.Refused(run) },
-		OpenLog: func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
+		Refused:   func(run string) bool { return n.work.purse.Refused(run) },
+		Decisions: n.closeDecisions,
+		OpenLog:   func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
 		Lease: n.conf.Lease, Margin: n.conf.Margin, Clock: n.conf.Clock, Late: n.pulse.Late, Why: n.pulse.why, Logger: n.log,
 	})
 	if err != nil {

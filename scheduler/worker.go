@@ -58,6 +58,9 @@ type WorkerConfig struct {
 	// Refused reports whether a budget refused a call of the run at this node's gateway. If
 	// such a run failed, it failed for lack of money. It is called once a run.
 	Refused func(run string) bool
+	// Decisions closes the log of what the gate permitted during a run, and describes it; nil: there is none. It is called
+	// when every process of the run is gone.
+	Decisions func(run entity.Run) *entity.DecisionLog
 	// Skills returns the skills for a run of an agent; nil: runs get no skills.
 	Skills func(tx *ledger.Tx, company ledger.CompanyID, agent string) []company.RunSkill
 	// Memories returns what the company remembers about a run's issue, quoted; nil: runs are
@@ -371,8 +374,13 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	case ctx.Err() != nil && out.Status != entity.RunSucceeded:
 		out = interrupted(out, "node_stopped", "The node was stopped")
 	}
+	var decided *entity.DecisionLog
+	if w.cfg.Decisions != nil {
+		decided = w.cfg.Decisions(run)
+	}
 	w.finish(last, k, company.Finish{Run: run.ID, Outcome: out, LogBytes: new(digest.Bytes), LogSHA256: digest.SHA256,
-		Output: outputMark(digest), PID: rest.PID, Group: rest.Group, Events: rest.Events, Place: rest.Place})
+		Decisions: decided,
+		Output:    outputMark(digest), PID: rest.PID, Group: rest.Group, Events: rest.Events, Place: rest.Place})
 }
 
 // reason returns what is wrong with a file, without its name.

@@ -261,6 +261,11 @@ func (s *Store) Read(ref string, offset, limit int64) (Chunk, error) {
 	_, growing := s.open[ref]
 	s.mu.Unlock()
 	f, err := s.root.Open(ref)
+	if errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(ref, gateEnd) {
+		if f, err = s.root.Open(growingRef(ref)); err == nil {
+			growing = true
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Chunk{}, ErrNoLog
 	} else if err != nil {

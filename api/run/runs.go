@@ -12,7 +12,9 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -75,7 +77,8 @@ func RunRoutes() []api.Route {
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/log", Tag: "runs",
 			Summary: "Read the log of a run, also while it grows", Out: runLogPage{}, Handle: readRunLog,
 			Query: []api.Param{{Name: "offset", Type: "integer", Doc: "byte to begin at"}, {Name: "limitBytes", Type: "integer",
-				Doc: "at most so many bytes, up to 256000"}}},
+				Doc: "at most so many bytes, up to 256000"}, {Name: "decisions", Type: "boolean",
+				Doc: "the decision log: what the gate permitted at the run's node"}}},
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/issues", Tag: "runs",
 			Summary: "List the issues that a run is about", Out: []runIssue{}, Handle: listRunIssues},
 		{Method: "GET", Path: "/api/issues/{id}/runs", Tag: "runs", Summary: "List the runs for an issue, the newest first",
@@ -340,6 +343,10 @@ func readRunLog(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
+	decisions, err := rc.QueryBool("decisions")
+	if err != nil {
+		return api.Response{}, err
+	}
 	var r entity.Run
 	err = rc.View(func(tx *ledger.Tx) (err error) {
 		r, err = api.FindRun(tx, rc)
@@ -348,10 +355,16 @@ func readRunLog(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if r.LogRef == "" || s.Cfg.RunLog == nil {
+	if r.LogRef == "" || s.Cfg.RunLog == nil || decisions && s.Cfg.NodeLog == nil {
 		return api.Response{}, api.NotFound("Run log not found")
 	}
-	chunk, err := s.Cfg.RunLog(rc.HTTP.Context(), r, offset, int64(limit))
+	var chunk runlog.Chunk
+	if decisions {
+		r.LogStore, r.LogRef = "local_file", core.NullText(runlog.DecisionsRef(r.Company, r.Agent, r.ID))
+		chunk, err = s.Cfg.NodeLog(rc.HTTP.Context(), identity.NodeID(r.Node), string(r.LogRef), offset, int64(limit))
+	} else {
+		chunk, err = s.Cfg.RunLog(rc.HTTP.Context(), r, offset, int64(limit))
+	}
 	switch {
 	case errors.Is(err, runlog.ErrNoLog) &&
 		r.Status.Live(): // its node opens the log when it learns that the run has started

@@ -2,7 +2,10 @@ package main
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -45,6 +48,15 @@ type runDetail struct {
 	RetryAt        *string         `json:"scheduledRetryAt"`
 	LivenessReason *string         `json:"livenessReason"`
 	LogBytes       *int64          `json:"logBytes"`
+	DecisionLog    *decisionLog    `json:"decisionLog"`
+}
+
+// A decisionLog is what the command that closed a run says of its decision log.
+type decisionLog struct {
+	Permits uint64 `json:"permits"`
+	Bytes   int64  `json:"bytes"`
+	SHA256  string `json:"sha256"`
+	Lost    uint64 `json:"lost"`
 }
 
 // print writes a run for people. names are the agents' names, nodes the nodes' names.
@@ -57,6 +69,9 @@ func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
 	}
 	line("agent", cmp.Or(names[r.AgentID], r.AgentID))
 	line("node", cmp.Or(nodes[r.NodeID], r.NodeID))
+	if d := r.DecisionLog; d != nil && d.Permits+d.Lost > 0 {
+		line("permits", fmt.Sprintf("%d in the decision log, %d lost (run log --decisions)", d.Permits, d.Lost))
+	}
 	line("reason", r.Context.Reason)
 	line("issue", r.Context.IssueID)
 	if r.StartedAt != nil {
@@ -203,7 +218,7 @@ func runCommand(c *cli.CLI) *cobra.Command {
 			})
 		},
 	}
-	var follow bool
+	var follow, decisions bool
 	log := &cobra.Command{
 		Use: "log RUN", Aliases: []string{"logs"}, Short: "Print the log of a run", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -211,9 +226,14 @@ func runCommand(c *cli.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if decisions {
+				return runDecisions(c, cmd, id)
+			}
 			return runLog(c, cmd, id, follow)
 		},
 	}
+	log.Flags().BoolVar(&decisions, "decisions", false,
+		"print what the gate permitted at the run's node, and check it against the command that closed the run")
 	log.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run is over")
 	return cli.Group("run", "List, follow, explain and cancel runs of agents", list, show, log, explainCommand(c))
 }
@@ -228,6 +248,46 @@ func runLog(c *cli.CLI, cmd *cobra.Command, id string, follow bool) error {
 		err = c.Call(cmd.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &run)
 		return run.Status != "queued" && run.Status != "running" && run.Status != "scheduled_retry", err
 	})
+}
+
+// runDecisions prints the decision log of a run, and checks it against what the command that closed the run says of it.
+func runDecisions(c *cli.CLI, cmd *cobra.Command, id string) error {
+	var run runDetail
+	if err := c.Call(cmd.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &run); err != nil {
+		return err
+	}
+	said, sum, size, gone := run.DecisionLog, sha256.New(), int64(0), error(nil)
+	for next := new(int64); next != nil && gone == nil; {
+		var page struct {
+			Content string `json:"content"`
+			Next    *int64 `json:"nextOffset"`
+		}
+		at := "/api/heartbeat-runs/" + id + "/log?decisions=true&offset=" + strconv.FormatInt(*next, 10)
+		if gone = c.Call(cmd.Context(), "GET", at, nil, &page); gone == nil {
+			fmt.Fprint(cmd.OutOrStdout(), page.Content)
+			_, _ = io.WriteString(sum, page.Content)
+			size += int64(len(page.Content))
+		}
+		next = page.Next
+	}
+	got := hex.EncodeToString(sum.Sum(nil))
+	switch {
+	case said == nil && run.FinishedAt == nil:
+		fmt.Fprintln(cmd.ErrOrStderr(), "The run is not closed yet, so there is nothing to check the log against.")
+	case said == nil:
+		return errors.New("the command that closed the run names no decision log: its node was lost, or did not close it itself")
+	case said.Permits > 0 && gone != nil:
+		return fmt.Errorf("the run had %d permits in its decision log, and the log can not be read: %w", said.Permits, gone)
+	case got != said.SHA256 || size != said.Bytes:
+		return fmt.Errorf("the decision log has %d bytes and SHA-256 %s, but the command that closed the run says %d and %s",
+			size, got, said.Bytes, said.SHA256)
+	default:
+		fmt.Fprintf(cmd.ErrOrStderr(), "%d permits, SHA-256 %s, as the command that closed the run says.\n", said.Permits, got)
+		if said.Lost > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%d more are not in it: it was full, or could not be written.\n", said.Lost)
+		}
+	}
+	return nil
 }
 
 // logsCommand prints the log of the newest run of an agent, an issue or a company.

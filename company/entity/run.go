@@ -138,6 +138,18 @@ type Run struct {
 	Failures int `cbor:"96,keyasint,omitempty" json:"-"`
 	// Watch is the last decision about the silence of the run.
 	Watch *WatchDecision `cbor:"97,keyasint,omitempty" json:"-"`
+	// Decisions is the log of what the gate permitted at the run's node; nil: the node has not closed the run, or did
+	// not write one.
+	Decisions *DecisionLog `cbor:"98,keyasint,omitempty" json:"decisionLog,omitempty"`
+}
+
+// A DecisionLog describes the file in which a node notes what the gate permitted during a run without more. The file is on
+// the node.
+type DecisionLog struct {
+	Permits uint64 `cbor:"1,keyasint" json:"permits"` // lines
+	Bytes   int64  `cbor:"2,keyasint" json:"bytes"`
+	SHA256  string `cbor:"3,keyasint" json:"sha256"`         // of the file, hex
+	Lost    uint64 `cbor:"4,keyasint,omitempty" json:"lost"` // permits that are not in the file: it was full, or could not be written
 }
 
 // notHere has the fields of the contract's run without a value here. They are not stored;
@@ -172,6 +184,7 @@ func (never) MarshalJSON() ([]byte, error) { return []byte("false"), nil }
 
 // Clone returns a copy that shares nothing with r.
 func (r Run) Clone() Run {
+	r.Decisions = core.CloneOf(r.Decisions)
 	r.ExitCode, r.LogBytes, r.StdoutExcerpt, r.StderrExcerpt = core.CloneOf(r.ExitCode), core.CloneOf(r.LogBytes),
 		core.CloneOf(r.StdoutExcerpt), core.CloneOf(r.StderrExcerpt)
 	r.ProcessPID, r.ProcessGroup, r.LastOutputBytes = core.CloneOf(r.ProcessPID), core.CloneOf(r.ProcessGroup),
