@@ -24,14 +24,20 @@ func deployEver(t *testing.T, b *Bed, of ledger.CompanyID) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	deployTool(t, b, of, "ever", module)
+	return module
+}
+
+// deployTool gives a company a tool.
+func deployTool(t *testing.T, b *Bed, of ledger.CompanyID, name string, module []byte) {
+	t.Helper()
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
-	_ = w.WriteField("name", "ever")
+	_ = w.WriteField("name", name)
 	part, _ := w.CreateFormFile("file", "tool.wasm")
 	_, _ = part.Write(module)
 	_ = w.Close()
 	b.Must(0, "POST", "/api/companies/"+string(of)+"/tools", body.Bytes(), nil, "Content-Type", w.FormDataContentType())
-	return module
 }
 
 // What acts besides runs ends with a stop as well: a tool in the sandbox and a
