@@ -1,6 +1,6 @@
 import { QueryClient } from '@tanstack/react-query'
 import { describe, expect, it, vi } from 'vitest'
-import { invalidator, keys, keysOf, onRunLog, patchFrom, tails, tellLog, withNames } from './cache'
+import { invalidator, keys, keysOf, onRunLog, patchFrom, patcher, tails, tellLog, withNames } from './cache'
 import type { LiveEvent, Payload } from './live'
 
 const event = (payload: Payload, type = 'activity.logged'): LiveEvent => ({ id: 1, companyId: 'c', type, createdAt: '', payload })
@@ -66,10 +66,12 @@ describe('an event', () => {
     patchFrom(client, event({ agentId: 'a', status: 'running' }, 'agent.status'))
     patchFrom(client, event({ runId: 'r', status: 'succeeded' }, 'heartbeat.run.status'))
     patchFrom(client, event({ runId: 's', status: 'running' }, 'heartbeat.run.status'))
-    patchFrom(client, event({ entityType: 'issue', entityId: 'i', action: 'issue.updated', details: { status: 'done' } }))
+    client.setQueryData(keys.issue('ACM-7'), { id: 'i', status: 'todo', title: 'old' })
+    patchFrom(client, event({ entityType: 'issue', entityId: 'i', action: 'issue.updated', details: { identifier: 'ACM-7', status: 'done', changes: { status: { from: 'todo', to: 'done' }, title: { from: 'old', to: 'new' }, assigneeAgentId: { from: 'a', to: null } } } }))
     expect(client.getQueryData(keys.agents('c'))).toEqual([{ id: 'a', status: 'running' }, { id: 'b', status: 'idle' }])
     expect(client.getQueryData(keys.liveRuns('c'))).toEqual([{ id: 's', status: 'running' }])
-    expect(client.getQueryData(keys.issues('c', { limit: 9 }))).toEqual([{ id: 'i', status: 'done' }])
+    expect(client.getQueryData(keys.issues('c', { limit: 9 }))).toMatchObject([{ id: 'i', status: 'done', title: 'new', assigneeAgentId: null }])
+    expect(client.getQueryData(keys.issue('ACM-7'))).toMatchObject({ status: 'done', title: 'new' })
   })
 })
 
@@ -95,6 +97,29 @@ it('a burst of events reads each entry once, and again a second later', () => {
   expect(invalidateQueries).toHaveBeenCalledTimes(4)
   expect(now).toBeGreaterThanOrEqual(3000)
   expect(due).toHaveLength(0)
+})
+
+it('an answer that is older than an event does not take back what the event said', async () => {
+  const client = new QueryClient()
+  const key = keys.issues('c', { limit: 9 })
+  let answer: (rows: unknown) => void = () => undefined
+  const read = () => client.fetchQuery({ queryKey: key, queryFn: () => new Promise((done) => { answer = done }) })
+  const { tell, end } = patcher(client)
+  const renamed = (to: string) => tell(event({ entityType: 'issue', entityId: 'i', action: 'issue.updated', details: { changes: { title: { from: '', to } } } }))
+  let reading = read()
+  answer([{ id: 'i', title: 'first' }])
+  await reading
+  renamed('second')
+  reading = read()
+  renamed('third')
+  answer([{ id: 'i', title: 'second' }])
+  await reading
+  expect(client.getQueryData(key)).toMatchObject([{ title: 'third' }])
+  reading = read()
+  answer([{ id: 'i', title: 'of another' }])
+  await reading
+  expect(client.getQueryData(key)).toMatchObject([{ title: 'of another' }])
+  end()
 })
 
 it('the last line of a run is kept, and who reads along gets all of it', () => {

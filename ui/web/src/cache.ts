@@ -148,17 +148,51 @@ export function patchFrom(client: QueryClient, event: LiveEvent): void {
   }
   if (event.type === 'activity.logged' && p.action === 'issue.comment_added') patchComment(client, event)
   if (event.type === 'activity.logged' && p.entityType === 'issue' && p.action === 'issue.updated' && p.entityId) {
-    const change: Record<string, unknown> = {}
-    for (const name of ['status', 'priority', 'title', 'assigneeAgentId', 'assigneeUserId']) {
-      const value = p.details?.[name]
-      if (typeof value === 'string') change[name] = value
+    const change: Record<string, unknown> = { updatedAt: event.createdAt }
+    if (typeof p.details?.['status'] === 'string') change['status'] = p.details['status']
+    const told = p.details?.['changes'] as Record<string, { to?: unknown }> | undefined // absent where they were too many
+    for (const name of ['status', 'statusVersion', 'priority', 'title', 'assigneeAgentId', 'assigneeUserId', 'projectId', 'goalId']) {
+      const to = told?.[name]
+      if (to && 'to' in to) change[name] = to.to === '' ? null : to.to
     }
-    if (Object.keys(change).length === 0) return
     patchIssue(client, event.companyId, p.entityId, change)
     const { entityId: id } = p
     for (const name of [id, p.details?.['identifier']]) {
       if (typeof name === 'string') client.setQueryData<{ id: string }>(keys.issue(name), (row) => (row?.id === id ? { ...row, ...change } : row))
     }
+  }
+}
+
+const maxKept = 200
+
+/**
+ * patcher writes what events say into the cache, and again into an answer that was under way when they came: it may
+ * be older than they are.
+ */
+export function patcher(client: QueryClient): { tell: (event: LiveEvent) => void; end: () => void } {
+  let told = 0
+  const kept: { at: number; event: LiveEvent }[] = []
+  const began = new Map<string, number>() // of each read under way, how many events had come
+  const end = client.getQueryCache().subscribe((e) => {
+    if (e.type !== 'updated') return
+    const { queryHash } = e.query
+    if (e.action.type === 'fetch') began.set(queryHash, told)
+    else if (e.action.type === 'error') began.delete(queryHash)
+    else if (e.action.type === 'success' && !e.action.manual) {
+      const since = began.get(queryHash) ?? told
+      began.delete(queryHash)
+      for (const k of kept) if (k.at > since) patchFrom(client, k.event)
+    }
+  })
+  return {
+    tell(event) {
+      told++
+      if (began.size > 0) kept.push({ at: told, event })
+      else kept.length = 0
+      if (kept.length > maxKept) kept.shift()
+      patchFrom(client, event)
+    },
+    end,
   }
 }
 

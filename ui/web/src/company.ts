@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useRouterState } from '@tanstack/react-router'
 import { createContext, useContext, useEffect } from 'react'
-import { invalidator, keysOf, patchFrom, tellLog, withNames } from './cache'
+import { invalidator, keysOf, patcher, tellLog, withNames } from './cache'
 import { useCompanies, type Company } from './data'
 import { follow, type LiveEvent } from './live'
 
@@ -61,15 +61,17 @@ export function useStream(company: string | undefined): void {
   useEffect(() => {
     if (!company) return
     const again = invalidator(cache)
-    return follow({
+    const patches = patcher(cache)
+    const close = follow({
       company,
       onEvent(event) {
         if (event.type === 'heartbeat.run.log') return tellLog(event)
-        patchFrom(cache, event)
+        patches.tell(event)
         again(withNames(cache, keysOf(event)))
         listeners.forEach((told) => told(event))
       },
       onGap: () => void cache.invalidateQueries(),
     })
+    return () => { close(); patches.end() }
   }, [company, cache])
 }

@@ -100,7 +100,7 @@ export function Presence({ type, config, ready }: { type: string; config: Values
   return (
     <div aria-live="polite" className="rounded border border-line text-sm">
       <p className="border-b border-line px-3 py-1.5 text-xs text-ink3">{t.agents.present}</p>
-      {!asked.ready ? <p className="px-3 py-2 text-ink3">{t.agents.fillFirst}</p> : report.isPending ? <p className="px-3 py-2 text-ink3">{t.agents.looking}</p> : report.error ? <p className="px-3 py-2 text-ink3">{report.error instanceof Error ? report.error.message : ''}</p> : (
+      {!ready ? <p className="px-3 py-2 text-ink3">{t.agents.fillFirst}</p> : !asked.ready || report.isPending ? <p className="px-3 py-2 text-ink3">{t.agents.looking}</p> : report.error ? <p className="px-3 py-2 text-ink3">{report.error instanceof Error ? report.error.message : ''}</p> : (
         <>
           {[...rows.values()].map((same) => {
             const n = same[0]
