@@ -7608,7 +7608,7 @@ export interface paths {
         /** List what a process is linked to, and what it monitors */
         get: operations["getApiV1IpcLinks"];
         put?: never;
-        /** Link a process to another of its node: when one crashes, the other is told and ended */
+        /** Link a process to another: when one crashes, or its node is lost, the other is told and ended */
         post: operations["postApiV1IpcLinks"];
         delete?: never;
         options?: never;
@@ -7626,7 +7626,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** End a link to a process, by its PID */
+        /** End a link to a process, by its PID or NODE:PID */
         delete: operations["deleteApiV1IpcLinksByLink"];
         options?: never;
         head?: never;
@@ -7676,7 +7676,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Have a process told, by a signal, when another of its node ends */
+        /** Have a process told, by a signal, when another ends, or its node is lost */
         post: operations["postApiV1IpcMonitors"];
         delete?: never;
         options?: never;
@@ -11993,6 +11993,11 @@ export interface components {
             documentKey: string | null;
             type: string;
         };
+        ApiFarWatch: {
+            /** @description NODE:PID */
+            process: string;
+            ref: string;
+        };
         ApiFault: {
             companyId: string;
             /** Format: int64 */
@@ -13556,6 +13561,13 @@ export interface components {
             sha256: string;
             /** Format: int64 */
             size: number;
+        };
+        ApiMonitored: {
+            /** @description of the process, if it is another one */
+            node: string;
+            /** Format: int64 */
+            process: number;
+            ref: string;
         };
         ApiMoveFolder: {
             /** Format: uuid */
@@ -18127,6 +18139,7 @@ export interface components {
             [key: string]: unknown;
         };
         ApiWatches: {
+            far: components["schemas"]["ApiFarWatch"][];
             links: number[];
             monitors: components["schemas"]["Watch"][];
         };
@@ -19916,6 +19929,7 @@ export interface components {
             kind: string;
             /** Format: int64 */
             limit?: number;
+            node?: string;
             /** Format: int64 */
             pid?: number;
             reason?: string;
@@ -40652,7 +40666,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Watch"];
+                    "application/json": components["schemas"]["ApiMonitored"];
                 };
             };
             /** @description Refused or failed */

@@ -109,7 +109,7 @@ export function keysOf(event: LiveEvent): QueryKey[] {
     case 'node': return [...always, keys.mesh('members'), keys.mesh('autopilot'), keys.mesh('requests'), keys.mesh('doctor'), keys.mesh('info')]
     case 'token': return [...always, keys.mesh('tokens')]
     case 'instance_settings': return [...always, keys.mesh('general'), keys.mesh('experimental'), keys.mesh('auth')]
-    case 'process': return [...always, keys.kernel('declared'), keys.kernel('processes'), keys.kernel('services')]
+    case 'process': return [...always, ['apps'], keys.kernel('declared'), keys.kernel('processes'), keys.kernel('services')]
     case 'service': return [...always, keys.kernel('services')]
     case 'company_membership': case 'invite': case 'join_request': return [...always, keys.people(of), keys.attention(of), keys.badges(of)]
   }

@@ -1,7 +1,7 @@
 // What an app offers to others: services, with their methods to call, and tools that agents of the company have.
 import { Link } from '@tanstack/react-router'
 import { keys } from '../../cache'
-import { useRead } from '../../data'
+import { poll, useRead } from '../../data'
 import { post, type Schemas } from '../../http'
 import { Section } from '../../parts/states'
 import { Badge, StatusMark } from '../../parts/status'
@@ -12,6 +12,9 @@ type App = Schemas['ApiAppRow']
 const x = tr.apps
 
 export function Offers({ app: a }: { app: App }) {
+  // That a replica runs is told by its node a little later, and is no event of the company.
+  const waits = a.state === 'running' && a.services.some((s) => !s.running)
+  useRead(keys.apps(a.companyId), '/api/companies/{companyId}/apps', { path: { companyId: a.companyId } }, waits ? { refetchInterval: poll } : {})
   return (
     <>
       {a.services.map((s) => <ServiceOf key={s.name} service={s} company={a.companyId} />)}
