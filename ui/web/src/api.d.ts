@@ -15817,6 +15817,7 @@ export interface components {
             controllerLeaseExpiresAt: string | null;
             /** Format: date-time */
             createdAt: string | null;
+            decisionLog?: components["schemas"]["DecisionLog"];
             driverKind: components["schemas"]["Null"];
             driverVersion: components["schemas"]["Null"];
             error: string | null;
@@ -15975,6 +15976,7 @@ export interface components {
             /** Format: date-time */
             currentStatusUpdatedAt: string | null;
             currentToolName: string | null;
+            decisionLog?: components["schemas"]["DecisionLog"];
             driverKind: components["schemas"]["Null"];
             driverVersion: components["schemas"]["Null"];
             error: string | null;
@@ -18465,6 +18467,15 @@ export interface components {
             /** Format: int64 */
             open: number;
         };
+        DecisionLog: {
+            /** Format: int64 */
+            bytes: number;
+            /** Format: int64 */
+            lost: number;
+            /** Format: int64 */
+            permits: number;
+            sha256: string;
+        };
         Decomposed: {
             childIssueIds: string[];
             decomposition: components["schemas"]["Decomposition"];
@@ -19606,6 +19617,7 @@ export interface components {
             controllerLeaseExpiresAt: string | null;
             /** Format: date-time */
             createdAt: string | null;
+            decisionLog?: components["schemas"]["DecisionLog"];
             driverKind: components["schemas"]["Null"];
             driverVersion: components["schemas"]["Null"];
             error: string | null;
@@ -32386,6 +32398,8 @@ export interface operations {
                 offset?: number;
                 /** @description at most so many bytes, up to 256000 */
                 limitBytes?: number;
+                /** @description the decision log: what the gate permitted at the run's node */
+                decisions?: boolean;
             };
             header?: never;
             path: {
