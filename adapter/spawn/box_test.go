@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,15 +36,6 @@ func greedy(what string) {
 			fmt.Println(len(all))
 			time.Sleep(20 * time.Millisecond)
 		}
-	case "dial":
-		for _, at := range os.Args[3:] {
-			c, err := net.Dial("tcp", at)
-			fmt.Printf("%s %v;", at, err == nil)
-			if err == nil {
-				_ = c.Close()
-			}
-		}
-		os.Exit(0)
 	case "nothing":
 		os.Exit(0)
 	case "disk":

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -125,14 +126,12 @@ func TestTheNetworkOfCommands(t *testing.T) {
 	}
 	api, other := listen(), listen()
 	b := newBed(t, t.TempDir(), func(c *Config) { c.APIURL = "http://" + api })
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	// Not this program: under the race detector it has no room in the memory of a process.
+	const dial = `for at; do (exec 3<>"/dev/tcp/${at/://}") 2>/dev/null && echo "$at true;" || echo "$at false;"; done`
 	said := func(may bool) (out string) {
 		can := kernel.DefaultCapabilities()
 		can.CanNetwork = may
-		pid := b.spawn(kernel.Spec{Name: "dial", Command: []string{self, "greedy", "dial", api, other}, Capabilities: &can})
+		pid := b.spawn(kernel.Spec{Name: "dial", Command: []string{"bash", "-c", dial, "dial", api, other}, Capabilities: &can})
 		b.ends(pid)
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -142,10 +141,8 @@ func TestTheNetworkOfCommands(t *testing.T) {
 		t.Errorf("it may use the network: %s", out)
 	}
 	out := said(false)
-	if strings.Contains(out, shim.NoNetHold) {
-		t.Skip("this kernel holds no connections, and the log says so")
-	}
-	if !strings.Contains(out, api+" true;") || !strings.Contains(out, other+" false;") {
+	reaches := strings.Contains(out, shim.NoNetHold) // an older kernel: the log says that nothing is held
+	if !strings.Contains(out, api+" true;") || !strings.Contains(out, fmt.Sprint(other, " ", reaches, ";")) {
 		t.Errorf("it may not use the network: %s", out)
 	}
 }
