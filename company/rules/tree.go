@@ -212,7 +212,17 @@ func TreeSubjects(tx *ledger.Tx, actor ledger.Actor) []string {
 // TreePolicy returns what decides about a caller: the stored grants, and those that follow from who the caller is.
 // An administrator owns everything, an owner or admin of a company administers it, its members use what is in it, its
 // viewers and agents read it; everybody reads the kernel's namespaces.
-func TreePolicy(tx *ledger.Tx, actor ledger.Actor) (out []governance.Grant) {
+func TreePolicy(tx *ledger.Tx, actor ledger.Actor) []governance.Grant {
+	out := TreeImplied(tx, actor)
+	for _, g := range govern.TreeGrants(tx) {
+		out = append(out, g.Grant())
+	}
+	return out
+}
+
+// TreeImplied are the grants that follow from who the caller is. A stored denial does not take away the right to grant and revoke
+// that they give: else who denies everybody could not mend it.
+func TreeImplied(tx *ledger.Tx, actor ledger.Actor) (out []governance.Grant) {
 	me := actor.Type + ":" + actor.ID
 	implied := func(p string, role governance.TreeRole) {
 		out = append(out, governance.Grant{Path: p, Subject: me, Role: role, Implied: true})
@@ -241,9 +251,6 @@ func TreePolicy(tx *ledger.Tx, actor ledger.Actor) (out []governance.Grant) {
 			}
 			implied("/companies/"+string(m.Company), role)
 		}
-	}
-	for _, g := range govern.TreeGrants(tx) {
-		out = append(out, g.Grant())
 	}
 	return out
 }
@@ -317,13 +324,6 @@ func revokeTree(c *ledger.Context, p DropTreeGrant) (any, error) {
 	c.Record(ledger.Change{Action: "resource_tree.revoked", EntityType: "resource_tree", EntityID: id,
 		Details: core.Object{}.Str("path", p.Path).Str("subject", p.Subject).Close()})
 	return g, nil
-}
-
-// TreeImplied are the grants that follow from who the caller is. A stored denial does not take away the right to grant and revoke
-// that they give: else who denies everybody could not mend it.
-func TreeImplied(tx *ledger.Tx, actor ledger.Actor) []governance.Grant {
-	all := TreePolicy(tx, actor)
-	return all[:len(all)-len(govern.TreeGrants(tx))]
 }
 
 func commitTree(c *ledger.Context, _ CommitTree) (any, error) {
