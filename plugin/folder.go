@@ -101,27 +101,25 @@ func IsFolder(dir string) bool {
 	})
 }
 
-func listedArchive(path string) Listed {
-	l := Listed{Path: path}
+func listedArchive(path string) (l Listed) {
+	var a Archive
 	b, err := os.ReadFile(path)
 	if err == nil {
-		var a Archive
-		if a, err = Open(b); err == nil {
-			l.Signer = a.Signer
-			var m Manifest
-			m, err = Read(a.Files)
-			l.Name, l.Version, l.About = m.Name, m.Version, m.Description
-		}
+		a, err = Open(b)
 	}
-	if err != nil {
-		l.Problem = err.Error()
-	}
+	l = listed(path, a.Files, err)
+	l.Signer = a.Signer
 	return l
 }
 
 func listedFolder(path string) Listed {
-	l := Listed{Path: path}
 	files, err := ReadFolder(path)
+	return listed(path, files, err)
+}
+
+// listed describes the app that has the files, or says why they could not be read.
+func listed(path string, files Files, err error) Listed {
+	l := Listed{Path: path}
 	if err == nil {
 		var m Manifest
 		m, err = Read(files)

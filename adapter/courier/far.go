@@ -39,6 +39,11 @@ type FarWatch struct {
 	life uint64 // epoch of the other node's courier when the watch was made; 0: it is being made
 }
 
+// links reports whether w is the end of a link that a process of this node has with one of another.
+func (w *FarWatch) links(by kernel.PID, of kernel.Address) bool {
+	return w.Ref == "" && w.By == by && w.Of == of
+}
+
 // farAsk is what the kernel of a node says to another one's about watches.
 type farAsk struct {
 	Op    string      `json:"op"` // link, monitor, unlink or look
@@ -132,7 +137,7 @@ func (c *Courier) watchFar(e kernel.Entry, of kernel.Address, link, admin bool) 
 	op := "link"
 	if !link {
 		op, w.Ref = "monitor", "new"
-	} else if slices.ContainsFunc(c.Far(e.PID), func(o FarWatch) bool { return o.Ref == "" && o.Of == of }) {
+	} else if slices.ContainsFunc(c.Far(e.PID), func(o FarWatch) bool { return o.links(e.PID, of) }) {
 		return "", nil
 	}
 	if err := c.addFar(w); err != nil {
@@ -190,14 +195,14 @@ func (c *Courier) asked(m *post.Message) (post.Payload, *post.Failure) {
 			break
 		}
 		back := &FarWatch{By: ask.Pair.Of, Of: kernel.Address{Node: m.From.Node, PID: ask.Pair.By}, life: ask.Epoch}
-		c.dropFar(func(o *FarWatch) bool { return o.Ref == "" && o.By == back.By && o.Of == back.Of })
+		c.dropFar(func(o *FarWatch) bool { return o.links(back.By, back.Of) })
 		if err := c.addFar(back); err != nil {
 			return post.Payload{}, post.Fail(post.LimitExceeded, "%v", err)
 		}
 		poke(c.looks)
 	case "unlink":
 		c.dropFar(func(o *FarWatch) bool {
-			return o.Ref == "" && o.By == ask.Pair.Of && o.Of == kernel.Address{Node: m.From.Node, PID: ask.Pair.By}
+			return o.links(ask.Pair.Of, kernel.Address{Node: m.From.Node, PID: ask.Pair.By})
 		})
 	case "look":
 		for _, p := range ask.Look {
@@ -245,7 +250,7 @@ func (c *Courier) endOf(node string, p farPair) (farEnd, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	linked := slices.ContainsFunc(c.far, func(o *FarWatch) bool {
-		return o.Ref == "" && o.By == p.Of && o.Of == kernel.Address{Node: node, PID: p.By}
+		return o.links(p.Of, kernel.Address{Node: node, PID: p.By})
 	})
 	return farEnd{farPair: p, Loosed: true}, !linked
 }
@@ -345,7 +350,7 @@ func (c *Courier) farEnded(w *FarWatch, x kernel.Exit) {
 
 // linkOff ends a link with a process of another node. The other node hears of it now, or at its next look.
 func (c *Courier) linkOff(pid kernel.PID, of kernel.Address) {
-	if len(c.dropFar(func(o *FarWatch) bool { return o.Ref == "" && o.By == pid && o.Of == of })) == 0 ||
+	if len(c.dropFar(func(o *FarWatch) bool { return o.links(pid, of) })) == 0 ||
 		!c.cfg.Alive(of.Node) {
 		return
 	}
