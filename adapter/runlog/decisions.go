@@ -49,10 +49,15 @@ func (s *Store) Decided(ref string, line []byte) error {
 	if _, err := s.root.Stat(ref); err == nil {
 		return ErrSealed
 	}
-	if err := s.root.MkdirAll(path.Dir(ref), 0o700); err != nil {
-		return fmt.Errorf("decision log: %w", err)
+	open := func() (*os.File, error) {
+		return s.root.OpenFile(growingRef(ref), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	}
-	f, err := s.root.OpenFile(growingRef(ref), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := open()
+	if errors.Is(err, fs.ErrNotExist) { // the first of this agent
+		if err = s.root.MkdirAll(path.Dir(ref), 0o700); err == nil {
+			f, err = open()
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("decision log: %w", err)
 	}
