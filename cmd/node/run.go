@@ -257,18 +257,12 @@ func runDecisions(c *cli.CLI, cmd *cobra.Command, id string) error {
 		return err
 	}
 	said, sum, size, gone := run.DecisionLog, sha256.New(), int64(0), error(nil)
-	for next := new(int64); next != nil && gone == nil; {
-		var page struct {
-			Content string `json:"content"`
-			Next    *int64 `json:"nextOffset"`
-		}
-		at := "/api/heartbeat-runs/" + id + "/log?decisions=true&offset=" + strconv.FormatInt(*next, 10)
-		if gone = c.Call(cmd.Context(), "GET", at, nil, &page); gone == nil {
-			fmt.Fprint(cmd.OutOrStdout(), page.Content)
-			_, _ = io.WriteString(sum, page.Content)
-			size += int64(len(page.Content))
-		}
-		next = page.Next
+	for next, more := int64(0), true; more && gone == nil; more = next > 0 {
+		var content string
+		content, next, gone = c.LogPage(cmd.Context(), "/api/heartbeat-runs/"+id+"/log", "&decisions=true", next)
+		fmt.Fprint(cmd.OutOrStdout(), content)
+		_, _ = io.WriteString(sum, content)
+		size += int64(len(content))
 	}
 	got := hex.EncodeToString(sum.Sum(nil))
 	switch {

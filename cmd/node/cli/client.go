@@ -264,18 +264,14 @@ func (c *CLI) Log(cmd *cobra.Command, path string, ended func() (bool, error)) e
 				return err
 			}
 		}
-		var page struct {
-			Content    string `json:"content"`
-			NextOffset *int64 `json:"nextOffset"`
-		}
-		if err := c.Call(cmd.Context(), "GET", fmt.Sprintf("%s?offset=%d&limitBytes=262144", path, offset), nil,
-			&page); err != nil && over {
+		content, next, err := c.LogPage(cmd.Context(), path, "", offset)
+		if err != nil && over {
 			return err
 		}
 		if follow { // an incomplete line is read again as a whole
-			page.Content = page.Content[:strings.LastIndexByte(page.Content, '\n')+1]
+			content = content[:strings.LastIndexByte(content, '\n')+1]
 		}
-		for line := range strings.Lines(page.Content) {
+		for line := range strings.Lines(content) {
 			var l struct {
 				Stream, Chunk string
 			}
@@ -286,8 +282,8 @@ func (c *CLI) Log(cmd *cobra.Command, path string, ended func() (bool, error)) e
 			}
 		}
 		switch {
-		case follow && len(page.Content) > 0:
-			offset += int64(len(page.Content))
+		case follow && len(content) > 0:
+			offset += int64(len(content))
 		case follow && over:
 			return nil
 		case follow:
@@ -296,10 +292,24 @@ func (c *CLI) Log(cmd *cobra.Command, path string, ended func() (bool, error)) e
 			case <-cmd.Context().Done():
 				return cmd.Context().Err()
 			}
-		case page.NextOffset == nil || *page.NextOffset <= offset:
+		case next == 0:
 			return nil
 		default:
-			offset = *page.NextOffset
+			offset = next
 		}
 	}
+}
+
+// LogPage reads a page of a log from an offset, with a query of its own or "", and returns where the
+// next one begins; 0: there is none yet.
+func (c *CLI) LogPage(ctx context.Context, path, query string, offset int64) (content string, next int64, err error) {
+	var page struct {
+		Content    string `json:"content"`
+		NextOffset *int64 `json:"nextOffset"`
+	}
+	err = c.Call(ctx, "GET", fmt.Sprintf("%s?offset=%d&limitBytes=262144%s", path, offset, query), nil, &page)
+	if page.NextOffset != nil && *page.NextOffset > offset {
+		next = *page.NextOffset
+	}
+	return page.Content, next, err
 }
