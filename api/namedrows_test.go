@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -210,10 +211,10 @@ func (w *town) wholes() map[string][]string {
 // named counts in which rows of the town an ID stands, besides the log.
 func (w *town) named(id string) map[string]int {
 	w.h.T.Helper()
-	out := map[string]int{}
+	out, of := map[string]int{}, []byte(id)
 	if err := w.h.Node.Ledger.View(func(tx *ledger.Tx) error {
 		for k, v := range tx.Prefix(ledger.Key("c", w.of)) {
-			if n := strings.Count(string(k)+string(v), id); n > 0 && !strings.Contains(string(k), "/~") {
+			if n := bytes.Count(k, of) + bytes.Count(v, of); n > 0 && !strings.Contains(string(k), "/~") {
 				out[string(k)] = n
 			}
 		}

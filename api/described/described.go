@@ -24,7 +24,16 @@ type document struct {
 	compiler *jsonschema.Compiler
 	mu       sync.Mutex
 	schemas  map[string]*jsonschema.Schema
+	passed   map[passed]bool // what was held to its schema before: a flood is refused in the same words again and again
 }
+
+// passed is a text that its schema allows.
+type passed struct{ pointer, body string }
+
+const (
+	mostPassed  = 4096 // texts that are remembered
+	passedBytes = 1024 // of one that is
+)
 
 const documentURL = "mem:///openapi.json"
 
@@ -38,7 +47,8 @@ var described = sync.OnceValues(func() (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &document{mux: http.NewServeMux(), compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}}
+	d := &document{mux: http.NewServeMux(), compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{},
+		passed: map[passed]bool{}}
 	d.paths, _ = doc.(map[string]any)["paths"].(map[string]any)
 	for path, ops := range d.paths {
 		for method := range ops.(map[string]any) {
@@ -160,6 +170,16 @@ func (d *document) check(pointer, media string, body []byte) error {
 
 // valid holds a JSON text to the schema of an answer or a body.
 func (d *document) valid(pointer string, body []byte) error {
+	text := passed{pointer: pointer}
+	if len(body) <= passedBytes {
+		text.body = string(body)
+		d.mu.Lock()
+		before := d.passed[text]
+		d.mu.Unlock()
+		if before {
+			return nil
+		}
+	}
 	schema, err := d.schema(pointer + "/content/application~1json/schema")
 	if err != nil {
 		return err
@@ -170,6 +190,14 @@ func (d *document) valid(pointer string, body []byte) error {
 	}
 	if err := schema.Validate(v); err != nil {
 		return fmt.Errorf("%s: %w", pointer, err)
+	}
+	if len(body) <= passedBytes {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if len(d.passed) >= mostPassed {
+			clear(d.passed)
+		}
+		d.passed[text] = true
 	}
 	return nil
 }
