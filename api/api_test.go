@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,7 +151,7 @@ func TestALostQuorumIsToldWithWhoIsHeard(t *testing.T) {
 	}
 	a := write(consensus.ErrNoQuorum).
 		Want(t, 503, `"error":"No quorum: n1 hears 0 of 2 others (n2 and n3 are silent). Nothing was changed; try again","code":"no_quorum"`)
-	a.Want(t, 503, `"details":{"node":"n1","heard":[],"silent":["n2","n3"],"leaderlessSeconds":12,"outcome":"none"}`)
+	a.Want(t, 503, `"details":{"node":"n1","heard":[],"silent":["n2","n3"],"enough":false,"leaderlessSeconds":12,"outcome":"none"}`)
 	if a.Header.Get("Retry-After") == "" || a.Header.Get("X-Selvage-Node-Name") != "n1" {
 		t.Errorf("headers %v", a.Header)
 	}
@@ -160,7 +161,7 @@ func TestALostQuorumIsToldWithWhoIsHeard(t *testing.T) {
 		Want(t, 503, `"outcome":"unknown"`)
 	q = api.Quorum{Heard: []string{"n2"}, Silent: []string{"n3"}, Of: "voters", Enough: true, Leaderless: 7 * time.Second}
 	write(consensus.ErrNoQuorum).Want(t, 503,
-		"No leader for 7s: n1 hears 1 of 2 voters (n3 is silent). Nothing was changed")
+		"No leader for 7s: n1 hears 1 of 2 voters (n3 is silent). Nothing was changed").Want(t, 503, `"enough":true`)
 }
 
 func TestWithoutQuorumReadsGoOnAndWritesSayWhenToTryAgain(t *testing.T) {
@@ -182,6 +183,40 @@ func TestWithoutQuorumReadsGoOnAndWritesSayWhenToTryAgain(t *testing.T) {
 	}
 	h.Call("GET", "/readyz", "").Want(t, 503, "no leader answers")
 	h.Call("GET", "/healthz", "").Want(t, 200, "ok")
+}
+
+// A page that rests asks nothing: its stream says when the node loses its majority, and when it
+// hears one again.
+func TestAStreamTellsOfALostMajority(t *testing.T) {
+	var lost atomic.Bool
+	h := apitest.NewHarness(t, func(c *api.Config) {
+		c.Standing = func() api.Standing { return api.Standing{Quorum: !lost.Load()} }
+	})
+	id, s := h.Company("Acme"), h.Serve()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", s.URL+"/api/companies/"+id+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var said []string
+	for in := bufio.NewScanner(resp.Body); len(said) < 2 && in.Scan(); {
+		switch comment, is := strings.CutPrefix(in.Text(), ": "); {
+		case is && strings.HasPrefix(comment, "quorum"):
+			said = append(said, comment)
+			lost.Store(false)
+		case is && strings.HasPrefix(comment, "after"): // the stream is open
+			lost.Store(true)
+		}
+	}
+	if !slices.Equal(said, []string{"quorum lost", "quorum"}) {
+		t.Errorf("the stream said %q", said)
+	}
 }
 
 func TestAReadAfterTheHeightOfAWriteSeesIt(t *testing.T) {

@@ -111,10 +111,11 @@ func (s *Server) tellQuorum(body *ErrorBody, unknown bool) {
 		Node   string   `json:"node"`
 		Heard  []string `json:"heard"`
 		Silent []string `json:"silent"`
+		Enough bool     `json:"enough"` // those that are heard can elect a leader: it is a matter of seconds
 		Since  float64  `json:"leaderlessSeconds"`
 		Done   string   `json:"outcome"` // "none" or "unknown"
-	}{node, append([]string{}, q.Heard...), append([]string{}, q.Silent...), q.Leaderless.Round(100 * time.Millisecond).
-		Seconds(), map[bool]string{false: "none", true: "unknown"}[unknown]})
+	}{node, append([]string{}, q.Heard...), append([]string{}, q.Silent...), q.Enough,
+		q.Leaderless.Round(100 * time.Millisecond).Seconds(), map[bool]string{false: "none", true: "unknown"}[unknown]})
 	if unknown {
 		body.Error = why + ". It is not known whether this was done; repeat it with the same Idempotency-Key, or look"
 		return

@@ -62,6 +62,8 @@ const (
 	RetryAfter = time.Second
 	// Heartbeat keeps streams open through proxies.
 	Heartbeat = 15 * time.Second
+	// standEvery is how often a stream looks whether its node hears a majority.
+	standEvery = time.Second
 	// PingEvery is how often live-event sockets are pinged, as recorded.
 	PingEvery = 30 * time.Second
 

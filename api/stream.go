@@ -29,8 +29,10 @@ func EventStream(rc *Request, comment string, start func(ctx context.Context, se
 
 // Events answers with the server-sent events that encode appends for each value of a
 // channel, after the comment, until the channel is closed, the reader goes away or is not
-// permitted any more. A comment line from time to time keeps the connection open. start runs
-// on a goroutine of its own until its context ends, and is waited for.
+// permitted any more. A comment line from time to time keeps the connection open; others say
+// when the node loses its majority ("quorum lost") and hears it again ("quorum"), for a page
+// that rests would not ask. start runs on a goroutine of its own until its context ends, and is
+// waited for.
 func Events[T any](rc *Request, comment string, values <-chan T, start func(context.Context),
 	encode func([]byte, T) ([]byte, error)) Response {
 	s := rc.Server
@@ -52,9 +54,11 @@ func Events[T any](rc *Request, comment string, values <-chan T, start func(cont
 		done := make(chan struct{})
 		go func() { defer close(done); start(ctx) }()
 		defer func() { cancel(); <-done }()
-		tick, look, watch := time.NewTicker(Heartbeat), time.NewTicker(KeyAge), NewWatch(rc)
+		tick, look, stand := time.NewTicker(Heartbeat), time.NewTicker(KeyAge), time.NewTicker(standEvery)
 		defer tick.Stop()
 		defer look.Stop()
+		defer stand.Stop()
+		watch, cut := NewWatch(rc), s.cutOff()
 		out := fmt.Appendf(nil, "retry: %d\n: %s\n\n", RetryAfter.Milliseconds(), comment)
 		for {
 			_ = control.SetWriteDeadline(time.Now().Add(WriteTimeout))
@@ -75,6 +79,11 @@ func Events[T any](rc *Request, comment string, values <-chan T, start func(cont
 				}
 			case <-tick.C:
 				out = append(out, ": alive\n\n"...)
+			case <-stand.C:
+				if now := s.cutOff(); now != cut {
+					cut = now
+					out = append(out, quorumComment(cut)...)
+				}
 			case <-look.C:
 				if !watch.Holds(ctx, true) {
 					return nil
@@ -84,4 +93,14 @@ func Events[T any](rc *Request, comment string, values <-chan T, start func(cont
 			}
 		}
 	}}
+}
+
+// cutOff reports whether this node hears no majority.
+func (s *Server) cutOff() bool { return s.Cfg.Standing != nil && !s.Cfg.Standing().Quorum }
+
+func quorumComment(lost bool) string {
+	if lost {
+		return ": quorum lost\n\n"
+	}
+	return ": quorum\n\n"
 }

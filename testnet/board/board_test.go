@@ -61,12 +61,20 @@ func mesh(t *testing.T) (dir string, free int) {
 // and two people of different rights. ui/web/test/board.mjs has the steps.
 func TestTheBoardInABrowser(t *testing.T) {
 	needed(t)
+	var failed string // said once more behind the logs of the nodes, where the end of a long output shows it
+	t.Cleanup(func() {
+		if failed != "" {
+			t.Log(failed)
+		}
+	})
 	dir, free := mesh(t)
 	cmd := exec.CommandContext(t.Context(), "node", "test/board.mjs", dir, strconv.Itoa(free))
 	cmd.Dir = web
 	cmd.WaitDelay = 10 * time.Second // for nodes that it leaves behind
 	out, err := cmd.CombinedOutput()
 	if err != nil {
+		_, why, _ := strings.Cut(string(out), "failed: ")
+		failed = "failed: " + why
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)

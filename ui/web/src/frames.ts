@@ -8,8 +8,8 @@ export interface Frame {
 // A frame longer than this is no frame of ours.
 const maxFrame = 4 * 1024 * 1024
 
-/** framesOf returns a function that takes pieces of a stream and returns the frames that they complete. */
-export function framesOf(): (piece: string) => Frame[] {
+/** framesOf returns a function that takes pieces of a stream and returns the frames that they complete; comments go to remarked. */
+export function framesOf(remarked?: (comment: string) => void): (piece: string) => Frame[] {
   let rest = ''
   return (piece) => {
     rest += piece
@@ -20,6 +20,7 @@ export function framesOf(): (piece: string) => Frame[] {
       const frame: Frame = { id: undefined, event: 'message', data: '' }
       const data: string[] = []
       for (const line of part.split('\n')) {
+        if (line.startsWith(':')) remarked?.(line.slice(1).trim())
         if (line === '' || line.startsWith(':')) continue
         const colon = line.indexOf(':')
         const name = colon < 0 ? line : line.slice(0, colon)

@@ -36,6 +36,13 @@ describe('requests', () => {
     expect(keys[0]).toMatch(/^[0-9a-f]{32}$/)
     expect(keys[1]).toBe(keys[0])
   })
+  it('wait for an election longer than for what is busy', async () => {
+    const refused = (code: string, details?: object) => json({ error: code, code, details }, 503, { 'Retry-After': '0.001' })
+    answers(...Array.from({ length: 5 }, () => refused('no_leader')), refused('no_quorum', { enough: true }), json({ id: 'i' }, 201))
+    expect(await post('/api/companies', {}, { name: 'A' })).toEqual({ id: 'i' })
+    answers(refused('busy'), refused('busy'), refused('busy'), json([]))
+    await expect(get('/api/companies')).rejects.toThrow('busy')
+  })
   it('do not repeat a change that is no creation, nor wait for a quorum', async () => {
     answers(json({ error: 'busy' }, 503, { 'Retry-After': '1' }))
     await expect(ask('patch', '/api/issues/{id}', { path: { id: 'i' } }, {})).rejects.toThrow('busy')

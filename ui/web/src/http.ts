@@ -51,6 +51,11 @@ export class Refusal extends Error {
     return undefined
   }
 
+  /** Nobody leads, but the voters that are heard can elect a leader. */
+  get electable(): boolean {
+    return this.code === 'no_quorum' && (this.details as { enough?: boolean } | undefined)?.enough === true
+  }
+
   get momentary(): boolean {
     return this.status === 503 || this.status === 429
   }
@@ -84,6 +89,7 @@ export const forgetHeight = () => { height = 0 }
 
 const requestTimeout = 30_000
 const maxRetries = 2
+const electionPatience = 15_000 // a leader that dies costs a second, on a busy machine more
 const maxRetryAfter = 5 // seconds; a longer wait is the reader's decision
 
 export function addressOf(path: string, options: Options = {}): string {
@@ -170,6 +176,7 @@ export async function ask(method: Verb, path: string, options: Options = {}, bod
   }
   if (method === 'post') headers['Idempotency-Key'] = options.key ?? newKey()
   const repeatable = method === 'get' || method === 'post'
+  const began = Date.now()
   for (let attempt = 0; ; attempt++) {
     const response = await once(verb, address, sent, headers, options.signal)
     if (response.ok) {
@@ -181,7 +188,9 @@ export async function ask(method: Verb, path: string, options: Options = {}, bod
     const refusal = refusalOf(response, await response.text())
     if (refusal.status === 401 && !path.startsWith('/api/auth/sign-')) standing.set((s) => ({ ...s, nobody: true }))
     const wait = refusal.retryAfter
-    if (!refusal.momentary || !repeatable || attempt >= maxRetries || wait === undefined || wait > maxRetryAfter || refusal.code === 'no_quorum') throw refusal
+    const elects = refusal.code === 'no_leader' || refusal.electable
+    const tired = elects ? Date.now() - began > electionPatience : attempt >= maxRetries || refusal.code === 'no_quorum'
+    if (!refusal.momentary || !repeatable || tired || wait === undefined || wait > maxRetryAfter) throw refusal
     await pause(wait * 1000, options.signal)
   }
 }

@@ -50,6 +50,14 @@ describe('the stream', () => {
     expect(asked[4]).not.toContain('after')
     expect(gap).toHaveBeenCalled()
   })
+  it('tells when the node loses its majority and hears it again', async () => {
+    const stood = vi.fn()
+    const { asked, fetcher } = streams(`: after 5\n\n: quorum lost\n\n${event(6)}: alive\n\n: quorum\n\n`)
+    const stop = follow({ company: 'c', onEvent: () => undefined, onGap: () => undefined, onStanding: stood, fetcher, wait: () => Promise.resolve() })
+    await vi.waitFor(() => expect(asked).toHaveLength(2))
+    stop()
+    expect(stood).toHaveBeenCalledTimes(2)
+  })
   it('waits longer from try to try, up to a bound', async () => {
     const waits: number[] = []
     const { fetcher } = streams(503, 503, 503, 503, 503, 503)

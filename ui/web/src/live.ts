@@ -1,7 +1,7 @@
 // The one event stream of a tab: it follows a company and the mesh from a height, resumes there after a break, and
 // hands each event to who listens. What changes at no company has an empty one; only administrators are told of it. Who is cut off for longer than a node remembers reads everything again.
 import { framesOf } from './frames'
-import { heed, standing, type Schemas } from './http'
+import { ask, heed, standing, type Schemas } from './http'
 import { store } from './store'
 
 export type LiveEvent = { id: number; companyId: string; type: string; createdAt: string; payload: Payload }
@@ -45,6 +45,8 @@ export interface Following {
   /** Called when events may have been missed: when a stream opens without a height to resume from. */
   onGap: () => void
   after?: number
+  /** Called when the node says that it hears no majority any more, or one again; else it is asked how it stands. */
+  onStanding?: () => void
   /** For tests. */
   fetcher?: typeof fetch
   wait?: (ms: number) => Promise<void>
@@ -109,6 +111,7 @@ async function read(of: Following, closed: AbortSignal, after: number, opened: (
   let timer = setTimeout(() => quiet.abort(), silence)
   const gone = () => quiet.abort()
   globalThis.addEventListener?.('offline', gone)
+  const stands = of.onStanding ?? (() => { ask('get', '/board.json').catch(() => undefined) }) // each answer's headers tell it
   try {
     const began = Date.now()
     const address = `/api/companies/${encodeURIComponent(of.company)}/events?mesh=true${after > 0 ? `&after=${after}` : ''}`
@@ -116,7 +119,7 @@ async function read(of: Following, closed: AbortSignal, after: number, opened: (
     heed(response.headers, began)
     if (!response.ok || !response.body) throw new Ended(response.status)
     opened()
-    const frames = framesOf()
+    const frames = framesOf((comment) => { if (/^quorum\b/.test(comment)) stands() })
     const decoder = new TextDecoder()
     const reader = response.body.getReader()
     for (;;) {

@@ -15,15 +15,15 @@ import { roomSteps } from './rooms.mjs'
 const [dir, port] = process.argv.slice(2)
 const { nodes, bin } = JSON.parse(readFileSync(join(dir, 'testnet.json'), 'utf8'))
 const url = nodes[0].http
-const wait = { timeout: Number(process.env.PATIENCE ?? 60_000) } // for whoever writes a step
+const wait = { timeout: Number(process.env.PATIENCE ?? 180_000) } // less for whoever writes a step
 
 function must(ok, what) {
   if (!ok) throw new Error(what)
 }
 
 async function until(good, what) {
-  for (let i = 0; !(await good()); i++) {
-    must(i < 600, what)
+  for (const began = Date.now(); !(await good());) {
+    must(Date.now() < began + wait.timeout, what)
     await new Promise((done) => setTimeout(done, 100))
   }
 }
@@ -102,7 +102,7 @@ const steps = {
     await page.getByRole('option', { name: 'backlog' }).click()
     await page.locator('[data-property=status]', { hasText: 'backlog' }).waitFor(wait)
     for (let i = 0; (await ask(url, '/api/issues/ACM-1')).status !== 'backlog'; i++) {
-      must(i < 100, 'the node never took the status')
+      must(i < 1_800, 'the node never took the status')
       await page.waitForTimeout(100)
     }
   },
@@ -222,7 +222,7 @@ const steps = {
     for (let i = 0; ; i++) {
       const issue = await ask(url, '/api/issues/ACM-2')
       if (issue.status === 'backlog' && issue.assigneeAgentId) break
-      must(i < 100, `the node has ${issue.status}, ${issue.assigneeAgentId}`)
+      must(i < 1_800, `the node has ${issue.status}, ${issue.assigneeAgentId}`)
       await page.waitForTimeout(100)
     }
   },
@@ -338,7 +338,7 @@ const steps = {
     await other.goto('http://other.test/')
     await other.waitForFunction(() => document.querySelector('iframe'))
     for (let i = 0; !other.frames()[1]?.url().startsWith('chrome-error:'); i++) {
-      must(i < 100, `the frame shows ${other.frames()[1]?.url()}`)
+      must(i < 1_800, `the frame shows ${other.frames()[1]?.url()}`)
       await other.waitForTimeout(50)
     }
     await other.close()
@@ -435,15 +435,14 @@ const steps = {
     await page.getByRole('heading', { name: 'Survey comments' }).waitFor(wait)
     next = new URL(page.url()).origin
     await until(() => ask(next, '/api/v1/mesh').then((m) => m.quorum, () => false), 'the others elect no leader')
-    await page.getByLabel('Write a comment…').fill('We went on')
-    await page.keyboard.press('Control+Enter')
+    // An election may take longer than the page has patience: what was refused is in the box again.
+    const box = page.getByLabel('Write a comment…')
+    await box.fill('We went on')
+    await until(async () => {
+      if ((await box.inputValue()) === 'We went on') await box.press('Control+Enter')
+      return (await ask(next, '/api/issues/ACM-1/comments').catch(() => [])).some((c) => c.body === 'We went on')
+    }, 'the comment never reached the other node')
     await page.getByRole('article').filter({ hasText: 'We went on' }).waitFor(wait)
-    for (let i = 0; ; i++) {
-      const comments = await ask(next, '/api/issues/ACM-1/comments').catch(() => [])
-      if (comments.some((c) => c.body === 'We went on')) break
-      must(i < 300, 'the comment never reached the other node')
-      await page.waitForTimeout(200)
-    }
   },
   async 'where people sign in, the first one claims the mesh with its code'() {
     await page.goto(`${next}/mesh/settings`)

@@ -26,7 +26,7 @@ export function watch(page, allowed = () => false) {
 
 /** ask asks a node. A busy machine may be without a leader for a moment: a write that changed nothing is sent again. */
 export const ask = async (url, path, method = 'GET', body) => {
-  for (let left = 20; ; left--) {
+  for (let left = 120; ; left--) {
     const response = await fetch(url + path, { method, headers: { 'content-type': 'application/json' }, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
     const text = await response.text()
     if (response.ok) return text ? JSON.parse(text) : undefined

@@ -28,7 +28,7 @@ export function buttonSteps({ page, url, ask, must, wait }) {
       const file = await downloaded(() => button('Save the raw log').click())
       must(/^run-.*\.log$/.test(file.suggestedFilename()), `the log is saved as ${file.suggestedFilename()}`)
       for (let i = 0; !(await button('Follow the end').isVisible()); i++) {
-        must(i < 100, 'the log does not let go of its end')
+        must(i < 900, 'the log does not let go of its end')
         await page.getByRole('log').hover()
         await page.mouse.wheel(0, -2000)
         await page.waitForTimeout(200)
@@ -153,7 +153,7 @@ export function buttonSteps({ page, url, ask, must, wait }) {
       await mud.getByRole('button', { name: 'Open' }).click()
       await drawer.getByText('Stuck in the mud').first().waitFor(wait)
       for (let i = 0; await mud.isVisible(); i++) { // what changes after it was put away comes back
-        must(i < 60, 'what is put away stays')
+        must(i < 600, 'what is put away stays')
         await mud.getByRole('button', { name: 'Dismiss' }).click({ timeout: 5_000 }).catch(() => {})
         await page.waitForTimeout(1_000)
       }

@@ -14,7 +14,7 @@ export function hands({ page, url, ask, must }) {
     for (let i = 0; ; i++) {
       const answer = await ask(url, path)
       if (good(answer)) return answer
-      must(i < 600, `${what}: the node has ${JSON.stringify(answer).slice(0, 500)}`)
+      must(i < 1_800, `${what}: the node has ${JSON.stringify(answer).slice(0, 500)}`)
       await page.waitForTimeout(100)
     }
   }

@@ -8,7 +8,7 @@ export function roomSteps({ page, url, ask, must, wait, bin, dir }) {
   const { company, dialog, drawer, button } = hands({ page, url, ask, must })
   const until = async (good, what) => {
     for (let i = 0; !(await good()); i++) {
-      must(i < 600, what)
+      must(i < 1_800, what)
       await page.waitForTimeout(100)
     }
   }
