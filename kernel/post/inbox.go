@@ -35,7 +35,8 @@ type inbox struct {
 	used  int // credits: queue and taken
 	bytes int
 	wait  []waiter
-	ready chan struct{} // holds one token while there is something to read; closed at the end
+	ready chan struct{} // holds one token while there is something to read; closed at the end; nil: nobody asked
+	wake  func()        // see Office.Attend
 }
 
 // handed is a request or a reliable message that was read and is not finished.
@@ -64,6 +65,12 @@ func (b *inbox) push(m *Message) {
 }
 
 func (b *inbox) signal() {
+	if b.wake != nil {
+		b.wake()
+	}
+	if b.ready == nil {
+		return
+	}
 	select {
 	case b.ready <- struct{}{}:
 	default:
@@ -87,7 +94,7 @@ func (o *Office) inbox(pid kernel.PID) *inbox {
 	if !o.cfg.Alive(pid) {
 		return nil
 	}
-	b := &inbox{pid: pid, ready: make(chan struct{}, 1)}
+	b := &inbox{pid: pid}
 	o.inboxes[pid] = b
 	return b
 }
@@ -233,7 +240,28 @@ func (o *Office) Ready(pid kernel.PID) (<-chan struct{}, error) {
 	if b == nil {
 		return nil, Fail(TargetNotFound, "process %s does not run on node %s", pid, o.cfg.Node)
 	}
+	if b.ready == nil {
+		b.ready = make(chan struct{}, 1)
+		if b.len() > 0 {
+			b.ready <- struct{}{}
+		}
+	}
 	return b.ready, nil
+}
+
+// Attend has wake called whenever a process may have something to read, for one that does not ask.
+// wake is called while the office is locked: it neither waits nor calls it.
+func (o *Office) Attend(pid kernel.PID, wake func()) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b := o.inbox(pid)
+	if b == nil {
+		return Fail(TargetNotFound, "process %s does not run on node %s", pid, o.cfg.Node)
+	}
+	if b.wake = wake; b.len() > 0 {
+		wake()
+	}
+	return nil
 }
 
 // finish takes a message that was handed out back from its reader.
@@ -243,7 +271,9 @@ func (o *Office) finish(pid kernel.PID, id string) (*Message, bool) {
 		return nil, false
 	}
 	m := b.taken[id].m
-	delete(b.taken, id)
+	if delete(b.taken, id); b.wake != nil && len(b.taken) == 0 {
+		b.taken = nil // it may rest for long
+	}
 	o.credit(b, m)
 	return m, true
 }
@@ -366,7 +396,9 @@ func (o *Office) Exited(now time.Time, pid kernel.PID) {
 		lose(w.m)
 		o.complete(w.from, why)
 	}
-	close(b.ready)
+	if b.ready != nil {
+		close(b.ready)
+	}
 }
 
 // An entry of seen says where a reliable message is that came here.

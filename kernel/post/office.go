@@ -283,8 +283,11 @@ func (o *Office) Reply(now time.Time, pid kernel.PID, id string, p Payload) erro
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	asked, ok := o.finish(pid, id)
-	if !ok || !asked.WantsReply {
+	var asked *Message
+	if b := o.inboxes[pid]; b != nil && b.taken[id] != nil && b.taken[id].m.WantsReply {
+		asked, _ = o.finish(pid, id) // a reliable message stays to be acknowledged
+	}
+	if asked == nil {
 		return Fail(NotOpen, "request %s is not open: it was answered, its caller waits no longer, or process %s has not received it", id, pid)
 	}
 	answer := &Message{ID: id + "-reply", From: kernel.Address{Node: o.cfg.Node, PID: pid}, To: Process(asked.From),

@@ -279,6 +279,55 @@ func TestReliableMessagesAreTriedAgain(t *testing.T) {
 	}
 }
 
+// A reply to a message that is no request is refused, and leaves it to be acknowledged.
+func TestAReplyLeavesWhatIsNoRequest(t *testing.T) {
+	o, _ := one(0, 1, 2)
+	m := message(o, "x", func(m *Message) { m.Reliable = true })
+	ticket, err := o.Keep(epoch0, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Try(epoch0, m.ID, here(2), nil)
+	if got, _ := o.Take(epoch0, 2, 1); len(got) != 1 {
+		t.Fatal("the message did not arrive")
+	}
+	if err := o.Reply(epoch0, 2, m.ID, TextOf("r")); reasonOf(err) != NotOpen {
+		t.Errorf("a reply to what is no request: %v", err)
+	}
+	if err := o.Ack(2, m.ID); err != nil || !over(ticket) {
+		t.Errorf("it is acknowledged: %v, and its sender knows: %v", err, over(ticket))
+	}
+}
+
+// One who attends is woken for each message, also for one that was there before, and a reader that asks
+// is not forgotten for it.
+func TestOneWhoAttendsIsWoken(t *testing.T) {
+	o, _ := one(0, 1, 2)
+	send := func() {
+		t.Helper()
+		if _, err := o.Send(epoch0, message(o, "x", func(*Message) {}), here(2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send()
+	woken := 0
+	if err := o.Attend(2, func() { woken++ }); err != nil || woken != 1 {
+		t.Fatalf("woken %d times for what was there, %v", woken, err)
+	}
+	send()
+	ready, err := o.Ready(2)
+	if err != nil || woken != 2 || len(ready) != 1 {
+		t.Errorf("woken %d times, %d tokens, %v", woken, len(ready), err)
+	}
+	if got, _ := o.Take(epoch0, 2, 1); len(got) != 1 || woken != 3 {
+		t.Errorf("%d taken, woken %d times, want once more for the rest", len(got), woken)
+	}
+	o.Exited(epoch0, 2)
+	if err := o.Attend(9, func() {}); reasonOf(err) != TargetNotFound {
+		t.Errorf("attending to nobody: %v", err)
+	}
+}
+
 // What is not acknowledged is handed out again, after the time that its handler has; what is acknowledged never.
 func TestRepetitionsAreRecognized(t *testing.T) {
 	o, frames := one(0, 2)
