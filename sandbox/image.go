@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"slices"
+	"sync"
 )
 
 // A segment is bytes that stand somewhere in a memory.
@@ -18,6 +19,10 @@ type image struct {
 	size  uint64 // bytes of the memory, at least
 	parts []segment
 	share sharing // of the parts, when they are large
+	under *image  // what the parts lie on; nil: zeroes
+
+	flatten sync.Once // fills in flat
+	flat    []byte    // see base
 }
 
 // shareFrom is the size in bytes from which an image is shared: below, copying
@@ -62,10 +67,13 @@ func imageOf(buf []byte) *image {
 
 // put lays the image into a memory that is all zero, and tells whether it could.
 func (m *image) put(buf []byte) bool {
+	if !m.share.lay(buf) || m.under != nil && !m.under.put(buf) {
+		return false
+	}
 	for _, p := range m.parts {
 		copy(buf[p.at:], p.b)
 	}
-	return m.share.lay(buf)
+	return true
 }
 
 // again makes a memory what put made it, and tells whether it could. size is as

@@ -47,6 +47,15 @@ func (s *sharing) lay(buf []byte) bool {
 	return err == nil
 }
 
+// shares reports whether there is anything in the file.
+func (s *sharing) shares() bool { return s.file != nil }
+
+// look returns the file's bytes, until done.
+func (s *sharing) look() (b []byte, done func(), ok bool) {
+	b, err := unix.Mmap(int(s.file.Fd()), 0, int(s.size), unix.PROT_READ, unix.MAP_SHARED)
+	return b, func() { _ = unix.Munmap(b) }, err == nil
+}
+
 func (s *sharing) close() {
 	if s.file != nil {
 		_ = s.file.Close()

@@ -121,7 +121,7 @@ func (m *Module) refill(ctx context.Context) error {
 		}
 		limits := p.limits
 		p.mu.Unlock()
-		i, bad := m.instantiate(ctx, Call{}, limits)
+		i, bad := m.instantiate(ctx, Call{}, limits, nil)
 		p.mu.Lock()
 		keep := bad == nil && !p.closed && limits == p.limits
 		if keep {

@@ -199,7 +199,7 @@ func (m *Module) start(ctx context.Context, c Call) (*Instance, *Error) {
 			return i.paid()
 		}
 	}
-	i, bad := m.instantiate(ctx, c, limits)
+	i, bad := m.instantiate(ctx, c, limits, nil)
 	if bad != nil {
 		return nil, bad
 	}
@@ -225,7 +225,9 @@ func (i *Instance) adopt(c Call, limits Limits) {
 	*i.in = input{i: i, r: c.Stdin}
 }
 
-func (m *Module) instantiate(ctx context.Context, c Call, limits Limits) (*Instance, *Error) {
+// instantiate makes an instance. It is a copy of b where one is given, and of the pool's birth where
+// that fits.
+func (m *Module) instantiate(ctx context.Context, c Call, limits Limits, b *birth) (*Instance, *Error) {
 	info := m.one.info
 	if need := int64(info.minPages) << 16; need > limits.Memory {
 		return nil, refuse(MemoryLimitExceeded, "the module needs %d bytes of memory from the start, %d are allowed", need,
@@ -235,15 +237,17 @@ func (m *Module) instantiate(ctx context.Context, c Call, limits Limits) (*Insta
 	i.in = &input{i: i}
 	i.mem.limit, i.mem.image = uint64(limits.Memory), m.one.data
 	i.adopt(c, limits)
-	key, common := c.key()
-	var b *birth
-	if common {
-		i.key = key
-		if b = m.one.pool.born(key); b != nil && b.image.size <= i.mem.limit {
-			i.mem.image = b.image
-		} else {
-			b = nil
+	key, common := "", false
+	if b == nil {
+		if key, common = c.key(); common {
+			i.key, b = key, m.one.pool.born(key)
 		}
+	}
+	if b != nil && b.image.size > i.mem.limit {
+		b = nil
+	}
+	if b != nil {
+		i.mem.image = b.image
 	}
 	conf, bad := i.config(c)
 	if bad != nil {
