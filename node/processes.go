@@ -89,6 +89,9 @@ func (n *Node) openHost(dir string) (err error) {
 // Post returns what carries the messages of this node's processes.
 func (n *Node) Post() *courier.Courier { return n.work.post }
 
+// Host returns what holds the processes of this node.
+func (n *Node) Host() *spawn.Host { return n.work.host }
+
 // openPost opens the messages of this node's processes.
 func (n *Node) openPost(dir string) (*courier.Courier, error) {
 	return courier.Open(courier.Config{

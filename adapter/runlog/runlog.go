@@ -148,7 +148,7 @@ type Writer struct {
 	max   int64
 
 	mu     sync.Mutex // guards the fields below
-	file   *os.File
+	file   *os.File   // nil: it rests
 	sum    hash.Hash
 	digest company.LogDigest
 	err    error
@@ -191,6 +191,12 @@ func (w *Writer) append(stream, chunk string, limit int64) {
 		w.append("system", fmt.Sprintf("[selvage] the log ends here: it reached its limit of %d bytes\n", w.max), w.max)
 		return
 	}
+	if w.file == nil {
+		if w.file, w.err = w.store.root.OpenFile(w.ref, os.O_WRONLY|os.O_APPEND, 0o600); w.err != nil {
+			w.file, w.full = nil, true
+			return
+		}
+	}
 	n, err := w.file.Write(b)
 	w.sum.Write(b[:n])
 	w.digest.Bytes += int64(n)
@@ -209,6 +215,16 @@ func (w *Writer) Digest() company.LogDigest {
 	return w.digest
 }
 
+// Rest closes the file until the next write, for one who may not write for long.
+func (w *Writer) Rest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file != nil && !w.closed {
+		w.err = errors.Join(w.err, w.file.Close())
+		w.file = nil
+	}
+}
+
 // Close ends the segment and returns its digest. It is idempotent. The error is that of the
 // first write that failed.
 func (w *Writer) Close() (company.LogDigest, error) {
@@ -217,7 +233,9 @@ func (w *Writer) Close() (company.LogDigest, error) {
 	if !w.closed {
 		w.closed = true
 		w.digest.SHA256 = hex.EncodeToString(w.sum.Sum(nil))
-		w.err = errors.Join(w.err, w.file.Close())
+		if w.file != nil {
+			w.err = errors.Join(w.err, w.file.Close())
+		}
 		w.store.mu.Lock()
 		delete(w.store.open, w.ref)
 		w.store.mu.Unlock()

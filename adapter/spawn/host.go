@@ -87,6 +87,10 @@ type Messages interface {
 	Token(kernel.PID) string
 	// Calls are what a module may ask for, about its messages.
 	Calls(kernel.PID) sandbox.Host
+	// Attend has wake called when a process may have a message, which [Messages.Next] takes: its
+	// envelope in JSON, and done to say that it was handled. wake neither waits nor locks a host.
+	Attend(pid kernel.PID, wake func()) error
+	Next(kernel.PID) (body []byte, done func() error, ok bool)
 	// Ended says that a process reads no more.
 	Ended(kernel.PID)
 	// Watched tells a process that another one has ended, and Warned that it has used much of what
@@ -103,6 +107,10 @@ type Host struct {
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
 	busy  chan struct{} // there may be something to watch
+	rota  *kernel.Rota[*actor]
+	warm  warmth
+	// callers are the goroutines that call actors. While there is none to call there is none.
+	callers sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
 	closed   bool
@@ -185,7 +193,8 @@ func Open(cfg Config) (*Host, error) {
 	}
 	h := &Host{cfg: cfg, sup: kernel.NewSupervisor(cfg.Budget), slots: map[string]*slot{}, runs: map[string]kernel.PID{},
 		living: map[kernel.PID]*living{}, leased: map[kernel.PID]*living{},
-		gaveUp: map[string]Fate{}, changed: make(chan struct{}), busy: make(chan struct{}, 1)}
+		gaveUp: map[string]Fate{}, changed: make(chan struct{}), busy: make(chan struct{}, 1),
+		rota: kernel.NewRota[*actor](mostCalls)}
 	first, err := h.firstPID()
 	if err != nil {
 		return nil, err
@@ -413,7 +422,11 @@ func (h *Host) begin(ctx context.Context, s *slot, l *living) error {
 	if s.spec.TimeMs > 0 {
 		h.wg.Go(func() { h.endLate(l, time.Duration(s.spec.TimeMs)*time.Millisecond) })
 	}
-	h.wg.Go(func() { h.over(l, c.wait()) })
+	if a, ok := c.(*actor); ok {
+		a.watched(func(x kernel.Exit) { h.over(l, x) })
+	} else {
+		h.wg.Go(func() { h.over(l, c.wait()) })
+	}
 	if s.declared != "" {
 		h.tell()
 	}
@@ -691,5 +704,6 @@ func (h *Host) Close() error {
 	}
 	h.stop()
 	h.wg.Wait()
+	h.callers.Wait()
 	return nil
 }

@@ -50,3 +50,6 @@ func (k *keptLog) tail() string {
 	defer k.mu.Unlock()
 	return strings.Join(strings.Fields(k.last), " ")
 }
+
+// Rest closes the file of the log until the next write.
+func (k *keptLog) Rest() { restLog(k.Log) }

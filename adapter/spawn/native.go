@@ -28,7 +28,7 @@ func (h *Host) start(ctx context.Context, s *slot, l *living) (control, error) {
 	var c control
 	switch s.spec.Backend {
 	case kernel.KindWasm:
-		c, err = h.startWasm(ctx, s.spec, e, log)
+		c, err = h.startWasm(ctx, l, s.spec, e, log)
 	case kernel.KindContainer:
 		c, err = h.startContainer(s.spec, e, log, l.dir, s.deadline(h))
 	default:

@@ -22,7 +22,7 @@ type module struct {
 	ended  chan kernel.Exit
 }
 
-func (h *Host) startWasm(ctx context.Context, spec kernel.Spec, e kernel.Entry, log Log) (control, error) {
+func (h *Host) startWasm(ctx context.Context, l *living, spec kernel.Spec, e kernel.Entry, log Log) (control, error) {
 	if h.cfg.Sandbox == nil {
 		return nil, kernel.Errorf(kernel.BackendNotAvailable, "wasm: this node has no sandbox")
 	}
@@ -37,6 +37,36 @@ func (h *Host) startWasm(ctx context.Context, spec kernel.Spec, e kernel.Entry, 
 	if err != nil {
 		return nil, kernel.Errorf(kernel.SpawnFailed, "module %.12s can not be executed: %v", spec.Module, err)
 	}
+	handles, err := m.Handles(handler)
+	if err != nil {
+		_ = m.Close()
+		return nil, kernel.Errorf(kernel.SpawnFailed, "module %.12s can not be executed: %v", spec.Module, err)
+	}
+	if handles {
+		a := &actor{h: h, l: l, spec: spec, module: m, log: log}
+		a.turn.Of = a
+		restLog(log)
+		return a, nil
+	}
+	call := h.callOf(spec, e, log)
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p := &module{cancel: cancel, ended: make(chan kernel.Exit, 1)}
+	call.Meter = &p.meter
+	go func() {
+		defer cancel()
+		r := m.Run(run, call)
+		_ = m.Close()
+		if r.Error != nil {
+			log.Write("system", "[selvage] "+r.Error.Error()+"\n")
+		}
+		log.End()
+		p.ended <- wasmExit(r)
+	}()
+	return p, nil
+}
+
+// callOf is what a module is given: arguments, variables, limits, and what it may ask for.
+func (h *Host) callOf(spec kernel.Spec, e kernel.Entry, log Log) sandbox.Call {
 	limits := e.Capabilities.Limits
 	call := sandbox.Call{Args: append([]string{spec.Name}, spec.Command...),
 		Env:    process.List(h.environ(spec, e, map[string]string{})),
@@ -52,20 +82,7 @@ func (h *Host) startWasm(ctx context.Context, spec kernel.Spec, e kernel.Entry, 
 	if limits.CPUTimeMs > 0 {
 		call.Limits.Fuel = min(limits.CPUTimeMs, sandbox.MaxFuel/fuelPerMs) * fuelPerMs
 	}
-	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	p := &module{cancel: cancel, ended: make(chan kernel.Exit, 1)}
-	call.Meter = &p.meter
-	go func() {
-		defer cancel()
-		r := m.Run(run, call)
-		_ = m.Close()
-		if r.Error != nil {
-			log.Write("system", "[selvage] "+r.Error.Error()+"\n")
-		}
-		log.End()
-		p.ended <- wasmExit(r)
-	}()
-	return p, nil
+	return call
 }
 
 // wasmExit says how a module ended.

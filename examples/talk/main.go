@@ -7,6 +7,9 @@
 //	selvage spawn --name asker -- $PWD/talk ask name:greeter hello
 //	selvage process log asker
 //
+// Built with -buildmode=c-shared the module is a reactor: it is called for each message, and rests in
+// between.
+//
 // The one that answers may also be the provider of a service: it replies to a call of a method with
 // what it was called with. Without arguments it says what it reads, as a tool of an app does.
 package main
