@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib'
 import tailwind from '@tailwindcss/vite'
 import react from '@vitejs/plugin-react'
 import { defineConfig, type Plugin } from 'vite'
+import { scaled } from './build/scaled.mjs'
 import { sources } from './build/sources.mjs'
 
 const here = import.meta.dirname
@@ -87,6 +88,7 @@ const node = process.env['SELVAGE_URL'] ?? 'http://127.0.0.1:3100'
 export default defineConfig({
   plugins: [react(), tailwind(), licensed(), packed()],
   root: here,
+  css: { postcss: { plugins: [scaled] } },
   build: {
     outDir: dist,
     emptyOutDir: true,

@@ -1,6 +1,6 @@
-import { QueryClient } from '@tanstack/react-query'
+import { QueryClient, QueryObserver } from '@tanstack/react-query'
 import { describe, expect, it, vi } from 'vitest'
-import { invalidator, keys, keysOf, onRunLog, patchFrom, patcher, tails, tellLog, withNames } from './cache'
+import { invalidator, keys, keysOf, newcomers, onRunLog, patchFrom, patcher, tails, tellLog, withNames } from './cache'
 import type { LiveEvent, Payload } from './live'
 
 const event = (payload: Payload, type = 'activity.logged'): LiveEvent => ({ id: 1, companyId: 'c', type, createdAt: '', payload })
@@ -56,6 +56,38 @@ describe('an event', () => {
     expect(rows.map((r) => r.id)).toEqual(['c-1', 'c-2', 'c-3'])
     expect(rows[1]).toMatchObject({ body: 'theirs', authorUserId: 'u', authorAgentId: null })
     expect(rows[2]!.body.endsWith('ä…')).toBe(true)
+  })
+  it('of a new issue puts it into the lists on screen that have it, and reads no list', async () => {
+    const client = new QueryClient()
+    const row = (id: string, priority: string) => ({ id, priority })
+    const watched = (query: Record<string, unknown>, rows: unknown[]) => {
+      client.setQueryData(keys.issues('c', query), rows)
+      new QueryObserver(client, { queryKey: keys.issues('c', query), queryFn: () => rows, staleTime: Infinity }).subscribe(() => undefined)
+      return () => client.getQueryData<{ id: string }[]>(keys.issues('c', query))!.map((r) => r.id)
+    }
+    const all = watched({ limit: 5 }, [row('a', 'critical'), row('b', 'medium'), row('d', 'low')])
+    const project = watched({ projectId: 'p', limit: 5 }, [])
+    const other = watched({ projectId: 'q', limit: 5 }, [])
+    const full = watched({ limit: 1 }, [row('a', 'critical')])
+    const later = watched({ updatedSince: '2026-02', status: 'todo' }, [])
+    const odd = watched({ colour: 'red' }, [])
+    const read = vi.fn((id: string) => Promise.resolve({ id, priority: 'medium', status: 'todo', projectId: 'p', createdAt: '2026-01-05' }))
+    const told = newcomers(client, read)
+    const made = event({ entityType: 'issue', entityId: 'n', action: 'issue.created' })
+    await told(made)
+    await told(made)
+    await told(event({ entityType: 'issue', entityId: 'x', action: 'issue.updated' }))
+    expect([all(), project(), other(), full(), later(), odd()]).toEqual([['a', 'n', 'b', 'd'], ['n'], [], ['a'], [], []])
+    expect(read.mock.calls).toEqual([['n'], ['n']])
+    await Promise.all(Array.from({ length: 9 }, (_, i) => told(event({ entityType: 'issue', entityId: `m${i}`, action: 'issue.child_created' }))))
+    expect(read).toHaveBeenCalledTimes(2 + 4)
+  })
+  it('of a new issue that cannot be read leaves the lists', async () => {
+    const client = new QueryClient()
+    client.setQueryData(keys.issues('c', {}), [])
+    new QueryObserver(client, { queryKey: keys.issues('c', {}), queryFn: () => [], staleTime: Infinity }).subscribe(() => undefined)
+    await newcomers(client, () => Promise.reject(new Error('404')))(event({ entityType: 'issue', entityId: 'n', action: 'issue.created' }))
+    expect(client.getQueryData(keys.issues('c', {}))).toEqual([])
   })
   it('of a log reads nothing again', () => expect(keysOf(event({ runId: 'r', chunk: 'x' }, 'heartbeat.run.log'))).toEqual([]))
   it('of a status is on screen before anything is read', () => {

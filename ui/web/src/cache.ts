@@ -201,6 +201,42 @@ function patchIssue(client: QueryClient, company: string, id: string, change: Re
     Array.isArray(rows) && rows.some((row: { id: string }) => row.id === id) ? rows.map((row: { id: string }) => (row.id === id ? { ...row, ...change } : row)) : rows)
 }
 
+const maxNewcomers = 4 // reads at a time; where more are created at once, their list is read again anyway
+const priorities = ['critical', 'high', 'medium', 'low']
+type Newcomer = { id: string; priority: string; createdAt?: string | null; [name: string]: unknown }
+
+/** fits says whether a list with this query has the issue; of a filter that is not known here it says no. */
+function fits(query: Record<string, unknown>, issue: Newcomer): boolean {
+  return Object.entries(query).every(([name, value]) => name === 'limit' || (name === 'updatedSince' ? String(issue.createdAt ?? '') >= String(value) : name in issue && issue[name] === value))
+}
+
+/**
+ * newcomers puts an issue that was created into the lists on screen, where the node would list it. The event has its
+ * title and state but not its priority, assignee, project or labels, so that one issue is read, not the list of all.
+ */
+export function newcomers(client: QueryClient, read: (id: string) => Promise<Newcomer>): (event: LiveEvent) => Promise<void> {
+  let reading = 0
+  return async ({ companyId, payload: p }) => {
+    if ((p.action !== 'issue.created' && p.action !== 'issue.child_created') || !p.entityId || reading >= maxNewcomers) return
+    const lists = client.getQueryCache().findAll({ queryKey: keys.issues(companyId), type: 'active' })
+    if (lists.length === 0) return
+    reading++
+    try {
+      const issue = { lastActivityAt: null, ...(await read(p.entityId)) }
+      for (const { queryKey } of lists) {
+        const query = (queryKey[2] ?? {}) as Record<string, unknown>
+        client.setQueryData<Newcomer[]>(queryKey, (rows) => {
+          if (!rows || rows.some((row) => row.id === issue.id) || !fits(query, issue) || rows.length >= Number(query['limit'] ?? Infinity)) return rows
+          const at = rows.findIndex((row) => priorities.indexOf(row.priority) >= priorities.indexOf(issue.priority))
+          return rows.toSpliced(at < 0 ? rows.length : at, 0, issue)
+        })
+      }
+    } catch { /* the list is read again in three seconds at most */ } finally {
+      reading--
+    }
+  }
+}
+
 const snippet = 117 // bytes: an event has at most 120 of a comment, and none of half a letter
 type Written = { id: string; body?: string | null }
 

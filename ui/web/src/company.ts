@@ -2,8 +2,9 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useRouterState } from '@tanstack/react-router'
 import { createContext, useContext, useEffect } from 'react'
-import { invalidator, keysOf, patcher, tellLog, withNames } from './cache'
+import { invalidator, keysOf, newcomers, patcher, tellLog, withNames } from './cache'
 import { useCompanies, type Company } from './data'
+import { get } from './http'
 import { follow, type LiveEvent } from './live'
 
 const lastKey = 'selvage.company'
@@ -62,11 +63,13 @@ export function useStream(company: string | undefined): void {
     if (!company) return
     const again = invalidator(cache)
     const patches = patcher(cache)
+    const comes = newcomers(cache, (id) => get('/api/issues/{id}', { path: { id } }))
     const close = follow({
       company,
       onEvent(event) {
         if (event.type === 'heartbeat.run.log') return tellLog(event)
         patches.tell(event)
+        void comes(event)
         again(withNames(cache, keysOf(event)))
         listeners.forEach((told) => told(event))
       },

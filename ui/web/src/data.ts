@@ -1,6 +1,6 @@
 // The hooks by which pages read and write. A page takes its data from here or adds a hook of the same form:
 // a key of cache.ts, a call of http.ts. Nothing polls but what no event tells of (DESIGN.md, Live).
-import { keepPreviousData, QueryClient, useMutation, useQuery, useQueryClient, type QueryKey, type UseQueryResult } from '@tanstack/react-query'
+import { keepPreviousData, QueryClient, useMutation, useQueries, useQuery, useQueryClient, type QueryKey, type UseQueryResult } from '@tanstack/react-query'
 import { useCallback, useMemo } from 'react'
 import { keys } from './cache'
 import { del, get, Lost, patch, post, Refusal, type Options, type Query, type Schemas } from './http'
@@ -122,6 +122,22 @@ export function useNames(company: string | undefined): (id: string | null | unde
     }
     return (id) => (id ? byId.get(id) ?? { name: id === 'local-board' ? t.common.you : id.slice(0, 8), person: true } : { name: t.common.none, person: true })
   }, [agents, people])
+}
+
+const maxNamed = 50 // companies whose agents are read by name on one page
+
+/** useNamesIn is useNames of a page that lists agents of several companies. */
+export function useNamesIn(companies: readonly (string | null | undefined)[], here: string | undefined): ReturnType<typeof useNames> {
+  const names = useNames(here)
+  const others = [...new Set(companies)].filter((c): c is string => !!c && c !== here).slice(0, maxNamed)
+  const found = useQueries({
+    queries: others.map((company) => ({ queryKey: keys.agents(company), queryFn: ({ signal }: { signal: AbortSignal }) => get('/api/companies/{companyId}/agents', { ...inCompany(company), signal }), retry: 0 })),
+    combine: (all) => all.map((q) => q.data),
+  })
+  return useMemo(() => {
+    const byId = new Map(found.flatMap((agents) => agents ?? []).map((a) => [a.id, { name: a.name, person: false }]))
+    return (id) => (id ? byId.get(id) : undefined) ?? names(id)
+  }, [found, names])
 }
 
 /** say tells in a toast why a write did not happen. */

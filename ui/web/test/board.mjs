@@ -8,8 +8,10 @@ import { addressesOf } from './addresses.mjs'
 import { faultsOf } from './axe.mjs'
 import { ask, browser, watch } from './browser.mjs'
 import { buttonSteps } from './buttons.mjs'
+import { drawn, over } from './fits.mjs'
 import { pageSteps } from './pages.mjs'
 import { pressing } from './pressed.mjs'
+import { asSpoken, heard, stumbles } from './reader.mjs'
 import { roomSteps } from './rooms.mjs'
 
 const [dir, port] = process.argv.slice(2)
@@ -327,6 +329,70 @@ const steps = {
       bad.push(...(await faultsOf(page)).map((f) => `${address}: ${f}`))
     }
     must(bad.length === 0, `axe found:\n${bad.join('\n')}`)
+  },
+  async 'an issue that is created is in the list before the list is read again'() {
+    const company = await acme()
+    await page.goto(`${url}/ACM/issues`)
+    await page.getByRole('row').nth(1).waitFor(wait)
+    await page.locator('[data-line=live]').first().waitFor({ ...wait, state: 'attached' })
+    const held = []
+    const lists = /\/api\/companies\/[^/]+\/issues\?/
+    await page.route(lists, (route) => { held.push(route) })
+    await ask(url, `/api/companies/${company.id}/issues`, 'POST', { title: 'Before its list', status: 'todo', priority: 'high' })
+    await page.getByRole('row', { name: /Before its list.*high/ }).waitFor(wait)
+    await page.unroute(lists)
+    for (const route of held) await route.continue().catch(() => {})
+  },
+  async 'a screen reader is told each page in order: its landmarks, headings, controls and tables'() {
+    const { addresses } = await addressesOf(url, 'ACM')
+    const bad = []
+    for (const { address } of [...addresses, { address: '/ACM/issues?show=ACM-1' }]) {
+      await page.goto(url + address, { waitUntil: 'domcontentloaded' })
+      await page.locator('#page').waitFor(wait)
+      await page.waitForFunction(() => !document.querySelector('[aria-busy=true]'), undefined, wait)
+      bad.push(...stumbles(await heard(page)).map((s) => `${address}: ${s}`))
+    }
+    must(bad.length === 0, `who listens would stumble:\n${bad.join('\n')}`)
+    await page.goto(`${url}/ACM/issues/ACM-1`)
+    await page.getByRole('heading', { name: 'Survey comments' }).waitFor(wait)
+    const said = asSpoken(await heard(page))
+    let at = -1
+    for (const line of ['navigation: Main', 'link: Inbox', 'main', 'heading 1: Survey comments', 'heading 2: Thread', 'textbox: Write a comment…', 'complementary: Properties']) {
+      const next = said.findIndex((s, i) => i > at && s.startsWith(line))
+      must(next > at, `after "${said[at]}" nobody says "${line}":\n${said.join('\n')}`)
+      at = next
+    }
+  },
+  async 'every page fits a phone of 360 px, and a 4K screen has larger text and is used'() {
+    const { addresses } = await addressesOf(url, 'ACM')
+    const at = async (address) => {
+      await page.goto(url + address, { waitUntil: 'domcontentloaded' })
+      await page.locator('#page').waitFor(wait)
+      await page.waitForFunction(() => !document.querySelector('[aria-busy=true]'), undefined, wait)
+    }
+    const resized = (width, height) => page.setViewportSize({ width, height }).then(() => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))))
+    const bad = []
+    for (const { address } of addresses) {
+      await page.setViewportSize({ width: 360, height: 740 })
+      await at(address)
+      const narrow = await over(page)
+      if (narrow > 0) bad.push(`${address} is ${narrow} px wider than a phone`)
+      await resized(3840, 2160)
+      const { smallest, right } = await drawn(page)
+      const wider = await over(page)
+      if (wider > 0) bad.push(`${address} is ${wider} px wider than a 4K screen`)
+      if (smallest < 18) bad.push(`${address} has text of ${smallest} px on a 4K screen`)
+      if (right < (/start|sign-in|import/.test(address) ? 0.25 : /agents$/.test(address) ? 0.2 : 0.6)) bad.push(`${address} ends at ${Math.round(right * 100)} % of a 4K screen`)
+    }
+    await at('/ACM/issues?show=ACM-1')
+    const wide = async (what) => (await what.boundingBox()).width
+    must((await wide(page.getByRole('complementary', { name: 'Survey comments' }))) > 690, 'the drawer does not grow')
+    must((await wide(page.getByRole('navigation', { name: 'Main' }))) > 340, 'the rail does not grow')
+    await page.keyboard.press('c')
+    must((await wide(page.getByRole('dialog'))) > 620, 'a dialog does not grow')
+    await page.keyboard.press('Escape')
+    await page.setViewportSize({ width: 1440, height: 900 })
+    must(bad.length === 0, bad.join('\n'))
   },
   async 'the page runs its own scripts alone, and no page of another site may frame it'() {
     const answer = await page.request.get(`${url}/ACM/issues`)

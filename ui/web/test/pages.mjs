@@ -268,6 +268,22 @@ export function pageSteps({ page, url, ask, must, wait }) {
       await key.waitFor({ ...wait, state: 'detached' })
       must(!(await page.content()).includes(token), 'the page still shows the key')
     },
+    async 'who asks to join is let in, or refused'() {
+      for (const agentName of ['Kit', 'Ora']) {
+        const { token } = await ask(url, `${await of()}/invites`, 'POST', { allowedJoinTypes: 'agent' })
+        await ask(url, `/api/invites/${token}/accept`, 'POST', { requestType: 'agent', agentName, adapterType: 'process' })
+      }
+      await page.goto(`${url}/ACM/company/settings/members`)
+      const asks = page.getByRole('region', { name: 'Asking to join' }).getByRole('listitem')
+      await asks.filter({ hasText: 'Kit' }).getByRole('button', { name: 'Let in' }).click()
+      await asks.filter({ hasText: 'Kit' }).waitFor({ ...wait, state: 'detached' })
+      await asks.filter({ hasText: 'Ora' }).getByRole('button', { name: 'Refuse' }).click()
+      await asks.filter({ hasText: 'Ora' }).waitFor({ ...wait, state: 'detached' })
+      const names = (await ask(url, `${await of()}/agents`)).map((a) => a.name)
+      must(names.includes('Kit') && !names.includes('Ora'), `the agents are ${names}`)
+      const kit = (await ask(url, `${await of()}/agents`)).find((a) => a.name === 'Kit')
+      await ask(url, `/api/agents/${kit.id}/terminate`, 'POST')
+    },
     async 'the settings of the company are changed, it rests and works again'() {
       await page.goto(`${url}/ACM/company/settings`)
       await page.getByLabel('What it is for').fill('Keep every chart right.')

@@ -27,8 +27,6 @@ const unpressed = {
   'pages/costs/page.tsx Show all .* limits': 'it needs more limits than the steps set',
   'pages/costs/page.tsx without a project': 'the filter of what has no project; others are pressed',
   'pages/ledger/page.tsx Cancel': 'the chain of a test is checked before one could press it',
-  'pages/members/page.tsx Let in': 'requests of people wait only where invitations ask for one',
-  'pages/members/page.tsx Refuse': 'requests of people wait only where invitations ask for one',
   'pages/mesh/page.tsx Trust the machine': 'the steps end on a mesh where people sign in',
   'pages/skill/tries.tsx Stop the try': 'a try takes an agent that reads skills',
   'pages/skill/tries.tsx Remove': 'a try takes an agent that reads skills',

@@ -173,6 +173,12 @@ export function roomSteps({ page, url, ask, must, wait, bin, dir }) {
       await page.getByRole('row', { name: /in force Wes deploy scan release of the charts/ }).getByRole('button', { name: 'End' }).click()
       await dialog.getByRole('button', { name: 'End', exact: true }).click()
       await page.getByRole('row', { name: /ended Wes/ }).waitFor(wait)
+      // An agent of another company than the one on screen has its name, too.
+      const desk = (await ask(url, '/api/companies')).find((c) => c.issuePrefix === 'RES')
+      const noor = (await ask(url, `/api/companies/${desk.id}/agents`)).find((a) => a.name === 'Noor')
+      await ask(url, '/api/v1/govern/elevations', 'POST', { agentId: noor.id, clearances: ['scan'], seconds: 600, reason: 'a look at the desk' })
+      await page.goto(`${url}/mesh/permits?tab=elevations`)
+      await page.getByRole('row', { name: /in force Noor scan a look at the desk/ }).waitFor(wait)
     },
     async 'a service is registered, probed, called, and says so where nobody answers'() {
       await ask(url, '/api/v1/declared-processes/sums', 'PUT', { command: [process.execPath, join(import.meta.dirname, 'adder.mjs')], replicas: 1 })

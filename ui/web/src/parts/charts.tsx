@@ -1,4 +1,5 @@
 // Small charts in SVG. Each is an image with words for who does not see it: the words are the numbers.
+import { rem } from './scale'
 import type { Meaning } from './status'
 import { fillOf } from './status'
 
@@ -28,7 +29,7 @@ export function Bar({ value, of, label, forecast, good }: { value: number; of: n
   const part = of > 0 ? value / of : 0
   const later = of > 0 && forecast !== undefined ? Math.min(100, (100 * forecast) / of) : 0
   return (
-    <div role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={of} aria-valuenow={Math.min(value, of)} aria-valuetext={label} className="relative h-1.5 overflow-hidden rounded-full bg-ground3">
+    <div role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={of} aria-valuenow={Math.min(value, of)} aria-valuetext={`${Math.round(part * 100)} %`} className="relative h-1.5 overflow-hidden rounded-full bg-ground3">
       {later > part * 100 && <span className={`absolute inset-y-0 left-0 opacity-30 ${(forecast ?? 0) > of ? 'bg-warn' : 'bg-accent'}`} style={{ width: `${later}%` }} />}
       <span className={`relative block h-full rounded-full ${good ? 'bg-accent' : part >= 1 ? 'bg-bad' : part >= 0.8 ? 'bg-warn' : 'bg-accent'}`} style={{ width: `${Math.min(100, part * 100)}%` }} />
     </div>
@@ -44,7 +45,7 @@ export function Line({ points, label, height = 40, meaning = 'work' }: { points:
   const y = (v: number) => height - 3 - ((height - 6) * v) / top
   const path = points.map((p, i) => `${i === 0 ? 'M' : 'L'}${x(i).toFixed(2)} ${y(p.value).toFixed(2)}`).join('')
   return (
-    <svg role="img" aria-label={`${label}: ${points.map((p) => `${p.label} ${p.text ?? p.value}`).join(', ')}`} viewBox={`0 0 100 ${height}`} preserveAspectRatio="none" width="100%" height={height} className="block overflow-visible">
+    <svg role="img" aria-label={`${label}: ${points.map((p) => `${p.label} ${p.text ?? p.value}`).join(', ')}`} viewBox={`0 0 100 ${height}`} preserveAspectRatio="none" width="100%" style={{ height: rem(height) }} className="block overflow-visible">
       {points.length > 1 && <path d={`${path}L100 ${height}L0 ${height}Z`} fill={colour[meaning]} opacity="0.1" />}
       <path d={path} fill="none" stroke={colour[meaning]} strokeWidth="1.5" vectorEffect="non-scaling-stroke" strokeLinejoin="round" />
       {points.map((p, i) => <rect key={p.label} x={x(i) - 50 / points.length} y="0" width={100 / points.length} height={height} fill="transparent"><title>{`${p.label}: ${p.text ?? p.value}`}</title></rect>)}
@@ -61,7 +62,7 @@ export function StackedBars({ bars, label, height = 64, axis = true }: { bars: r
   const words = bars.filter((b) => total(b) > 0).map((b) => `${b.label}: ${b.text ?? b.parts.filter((p) => p.value > 0).map((p) => `${p.value} ${p.label}`).join(', ')}`)
   return (
     <figure role="img" aria-label={`${label}. ${words.join('; ')}`} className="m-0">
-      <div className="flex items-end gap-[3px]" style={{ height }}>
+      <div className="flex items-end gap-[3px]" style={{ height: rem(height) }}>
         {bars.map((b) => (
           <div key={b.label} title={`${b.label}: ${b.text ?? (b.parts.filter((p) => p.value > 0).map((p) => `${p.value} ${p.label}`).join(', ') || '0')}`} className="flex h-full min-w-0 grow flex-col justify-end gap-px">
             {total(b) === 0 && <span className="h-px bg-line2" />}
@@ -86,7 +87,7 @@ export function Stacks({ bars, label, height = 120, onPick, picked }: { bars: re
   const said = (b: (typeof bars)[number]) => `${b.label}: ${b.parts.filter((p) => p.value > 0).map((p) => `${p.label} ${p.text ?? p.value}`).join(', ') || '0'}`
   return (
     <figure aria-label={label} className="m-0">
-      <div className="flex items-end gap-[3px]" style={{ height }}>
+      <div className="flex items-end gap-[3px]" style={{ height: `max(${rem(height)},16vh)` }}>
         {bars.map((b) => (
           <button key={b.label} type="button" title={said(b)} aria-label={said(b)} aria-pressed={picked === b.label} onClick={() => onPick?.(b.label)}
             className={`flex h-full min-w-0 grow flex-col justify-end gap-px rounded-[2px] hover:bg-ground2 ${picked && picked !== b.label ? 'opacity-40' : ''}`}>

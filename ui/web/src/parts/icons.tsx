@@ -1,4 +1,6 @@
 // Our own line icons, on a grid of 16, drawn with the text's colour.
+import { rem } from './scale'
+
 const shapes = {
   home: 'M2.5 7.5 8 3l5.5 4.5V13h-4V9.5h-3V13h-4z', inbox: 'M2.5 9 4.5 3.5h7l2 5.5v3.5h-11zM2.5 9H6c0 2 4 2 4 0h3.5', issues: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM8 5.5v3M8 10.5v.2',
   agents: 'M4 6.5h8v6H4zM8 6.5V3.5M6.5 9.2v.6M9.5 9.2v.6M6.5 3.5h3', routines: 'M13 8a5 5 0 1 1-1.6-3.7M13 2.5v2.6h-2.6M8 5.5V8l1.8 1.2', projects: 'M2.5 4.5h4l1.2 1.5h5.8v6.5h-11z', goals: 'M4 13.5v-11l7.5 2.7L4 8',
@@ -13,7 +15,7 @@ export type IconName = keyof typeof shapes
 
 export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
   return (
-    <svg width={size} height={size} viewBox="0 0 16 16" fill="none" stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" strokeLinejoin="round" aria-hidden="true" className="shrink-0">
+    <svg style={{ width: rem(size), height: rem(size) }} viewBox="0 0 16 16" fill="none" stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" strokeLinejoin="round" aria-hidden="true" className="shrink-0">
       <path d={shapes[name]} />
     </svg>
   )

@@ -7,13 +7,14 @@ import { exactMoney, lasting, words } from '../format'
 import { statusText, t } from '../text/en'
 import { forList, typing } from '../keys'
 import { Icon } from './icons'
+import { rem, useScale } from './scale'
 import { PriorityMark, StatusMark } from './status'
 import { Avatar, Id, Lasting, Money, Time, Who } from './values'
 
 export interface Column<T> {
   id: string
   head: string
-  /** A width of CSS grid: '88px', 'minmax(0,1fr)'. */
+  /** A width of CSS grid: '88px', 'minmax(0,1fr)'. One of 60 px or more gets its part of what room is left. */
   width: string
   cell: (row: T) => ReactNode
   /** The head is a button that sorts by this. */
@@ -49,16 +50,21 @@ const narrow = { tab: 600, desk: 900, wide: 1280 }
 
 const rail = 232
 
+// A column that is a number, a name or a state needs this much of what a title gets.
+const share = (px: number) => (px < 60 ? rem(px) : `minmax(${rem(px)},${(px / 700).toFixed(3)}fr)`)
+/** trackOf is the width of a column as this screen has it. */
+export const trackOf = (width: string) => (/^\d+px$/.test(width) ? share(parseInt(width)) : width.replace(/(\d+)px/g, (_, px) => rem(Number(px))))
+
 /** useWidth is how wide the window would be if the table had all of it: a drawer beside it hides columns too. */
-function useWidth(of: RefObject<HTMLDivElement | null>): number {
+function useWidth(of: RefObject<HTMLDivElement | null>, scale: number): number {
   const [width, setWidth] = useState(() => innerWidth)
   useEffect(() => {
-    const told = () => setWidth(Math.min(innerWidth, (of.current?.clientWidth ?? innerWidth) + (innerWidth >= narrow.desk ? rail : 0)))
+    const told = () => setWidth(Math.min(innerWidth, (of.current?.clientWidth ?? innerWidth) / scale + (innerWidth >= narrow.desk ? rail : 0)))
     const watch = new ResizeObserver(told)
     if (of.current) watch.observe(of.current)
     addEventListener('resize', told)
     return () => { watch.disconnect(); removeEventListener('resize', told) }
-  }, [of])
+  }, [of, scale])
   return width
 }
 
@@ -77,7 +83,8 @@ function usePrinting(): boolean {
 
 export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selected, onSelect, onKey, flashing, empty, dense }: TableProps<T>) {
   const box = useRef<HTMLDivElement>(null)
-  const width = useWidth(box)
+  const scale = useScale()
+  const width = useWidth(box, scale)
   const [order, setOrder] = useState<{ id: string; down: boolean } | undefined>()
   const shown = useMemo(() => columns.filter((c) => !c.from || width >= narrow[c.from]), [columns, width])
   const sorted = useMemo(() => {
@@ -90,7 +97,8 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
   const scroll = useRef<HTMLDivElement>(null)
   const height = dense ? 32 : 36
   const virtual = sorted.length > virtualFrom && !usePrinting()
-  const list = useVirtualizer({ count: sorted.length, getScrollElement: () => scroll.current, estimateSize: () => height, overscan: 12, enabled: virtual })
+  const list = useVirtualizer({ count: sorted.length, getScrollElement: () => scroll.current, estimateSize: () => height * scale, overscan: 12, enabled: virtual })
+  useEffect(() => list.measure(), [list, scale, height])
   const at = Math.max(-1, sorted.findIndex((r) => keyOf(r) === (cursor ?? openKey)))
 
   const toggle = (key: string) => {
@@ -122,7 +130,7 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
     return () => removeEventListener('keydown', pressed)
   })
 
-  const tracks = [...(onSelect ? ['20px'] : []), ...shown.map((c) => c.width)].join(' ')
+  const tracks = [...(onSelect ? ['20px'] : []), ...shown.map((c) => c.width)].map(trackOf).join(' ')
   const grid = { gridTemplateColumns: tracks }
   const act = useRef<Acts<T>>({ pick: () => undefined, toggle })
   act.current = { pick: (row, key, open) => { setCursor(key); if (open) onOpen?.(row) }, toggle }
@@ -162,8 +170,7 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
   )
 }
 
-// On a very wide screen the cells stay together: an eye has to find from the title to what stands at its right.
-const line = 'grid items-center gap-3 border-b border-line pl-4 pr-[max(28px,calc(100%-1900px))]'
+const line = 'grid items-center gap-3 border-b border-line pl-4 pr-7'
 
 interface Acts<T> { pick: (row: T, key: string, open: boolean) => void; toggle: (key: string) => void }
 interface LineProps {
@@ -189,7 +196,7 @@ interface LineProps {
 const Line = memo(function Line({ row, id, index, top, height, tracks, columns, act, opens, selects, marked, marking, open, here, flash }: LineProps) {
   return (
     <div role="row" aria-rowindex={index + 2} aria-selected={selects ? marked : undefined} aria-current={here || undefined} data-index={index} data-key={id}
-      style={{ gridTemplateColumns: tracks, height, ...(top === undefined ? {} : { position: 'absolute', top, left: 0, right: 0 }) }}
+      style={{ gridTemplateColumns: tracks, height: rem(height), ...(top === undefined ? {} : { position: 'absolute', top, left: 0, right: 0 }) }}
       onClick={(e) => act.current.pick(row, id, !(e.target as Element).closest('a, button, input, select'))}
       className={`${line} group text-base ${flash ? 'flash' : ''} ${opens ? 'cursor-pointer' : ''} ${marked ? 'bg-accent/10' : open ? 'bg-ground3' : here ? 'bg-ground2' : 'hover:bg-ground2'} ${here ? 'shadow-[inset_2px_0_0_var(--accent)]' : ''}`}>
       {selects && <span role="cell"><input type="checkbox" tabIndex={-1} aria-label={`${t.keys.select} ${nameIn(columns, row) || id}`} checked={marked} onChange={() => act.current.toggle(id)} className={`block size-4 accent-(--accent) ${marked || marking ? '' : 'opacity-0 focus:opacity-100 group-hover:opacity-100'}`} /></span>}

@@ -3,6 +3,7 @@ import { ago, exactMoney, hueOf, lasting, moment, moneyOf, shortId } from '../fo
 import { store, useStore } from '../store'
 import { t } from '../text/en'
 import { IconButton } from './button'
+import { rem } from './scale'
 import { toast } from './toast'
 
 /** Money in cents: two digits, all of them on hover. What is left out is marked. */
@@ -80,7 +81,7 @@ const initials = (name: string) => name.split(/[\s-]+/).filter(Boolean).slice(0,
 
 /** Who did it: an agent in its own hue, a person without one. */
 export function Avatar({ id, name, person, size = 20 }: { id: string; name: string; person?: boolean; size?: number }) {
-  const style = { width: size, height: size, fontSize: size * 0.45, ...(person ? {} : { background: `oklch(0.86 0.07 ${hueOf(id)})`, color: `oklch(0.3 0.08 ${hueOf(id)})` }) }
+  const style = { width: rem(size), height: rem(size), fontSize: rem(size * 0.45), ...(person ? {} : { background: `oklch(0.86 0.07 ${hueOf(id)})`, color: `oklch(0.3 0.08 ${hueOf(id)})` }) }
   return <span aria-hidden="true" title={name} style={style} className={`inline-flex shrink-0 select-none items-center justify-center font-strong leading-none ${person ? 'rounded-full bg-ground3 text-ink2' : 'rounded'}`}>{initials(name)}</span>
 }
 

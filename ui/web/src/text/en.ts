@@ -69,7 +69,7 @@ export const en = {
   issue: {
     commentBy: (who: string) => `Comment of ${who}`, noDescription: 'No description.', thread: 'Thread', write: 'Write a comment…', send: 'Comment', sendHint: 'Ctrl/⌘ Enter sends', properties: 'Properties', subIssues: 'Sub-issues', relations: 'Relations', runs: 'Runs',
     cost: 'Cost', createdBy: 'Created by', created: 'Created', updated: 'Updated', blockedBy: 'Blocked by', blocks: 'Blocks', parent: 'Part of', chain: 'Chain entry', showAll: (n: number) => `Show ${n} earlier entries`,
-    run: (status: string) => `run ${status}`, changed: 'changed', addSub: 'Add a sub-issue', labels: 'Labels', deleted: 'This comment was deleted.', conflict: 'The issue was not changed', tokens: 'Tokens',
+    run: (status: string) => `run ${status}`, changed: 'changed', addSub: 'Add a sub-issue', labels: 'Labels', deleted: 'This comment was deleted.', system: 'system', conflict: 'The issue was not changed', tokens: 'Tokens',
     commented: 'commented', goal: 'Goal', editText: 'Edit the text', setLabels: 'Set labels', makeLabels: 'Make labels in the settings', addBlocker: 'Add what it waits for', removeBlocker: (id: string) => `It no longer waits for ${id}`, checkOut: (name: string) => `Check out for ${name}`, verify: 'Look at the entry',
   },
   run: {

@@ -50,7 +50,7 @@ export function Configuration({ agent }: { agent: AgentDetail }) {
   const beat = (now.runtimeConfig['heartbeat'] ?? {}) as { enabled?: boolean; intervalSec?: number }
   const setBeat = (next: Partial<typeof beat>) => setNow({ ...now, runtimeConfig: { ...now.runtimeConfig, heartbeat: { ...beat, ...next } } })
   return (
-    <form className="flex max-w-[720px] flex-col gap-4" onSubmit={(e) => { e.preventDefault(); setLooking(true) }}>
+    <form className="flex max-w-[720px] flex-col gap-4 huge:grid huge:max-w-[1720px] huge:grid-cols-2 huge:gap-x-10" onSubmit={(e) => { e.preventDefault(); setLooking(true) }}>
       <Section title={t.agent.who}>
         <div className="grid gap-3 tab:grid-cols-2">
           <Field label={t.agents.name} wrong={now.name.trim() === '' ? t.agents.nameNeeded : undefined}><Input maxLength={200} {...text('name')} /></Field>
@@ -71,7 +71,7 @@ export function Configuration({ agent }: { agent: AgentDetail }) {
         <div className="flex flex-col gap-3"><Checkbox label={t.agent.timerOn} checked={beat.enabled === true} onChange={(enabled) => setBeat({ enabled })} />
           {beat.enabled && <Field label={t.agent.interval}><Input type="number" min={1} value={beat.intervalSec ?? ''} onChange={(e) => setBeat({ intervalSec: Number(e.target.value) })} /></Field>}</div>
       </Section>
-      <div className="sticky bottom-0 flex items-center justify-end gap-3 border-t border-line bg-ground py-3">
+      <div className="sticky bottom-0 flex huge:col-span-2 items-center justify-end gap-3 border-t border-line bg-ground py-3">
         <span className="text-sm text-ink3">{Object.values(wrong)[0] ?? (changed ? '' : t.agent.unchanged)}</span>
         <Button type="submit" disabled={!changed || Object.keys(wrong).length > 0 || now.name.trim() === ''}>{t.agent.save}</Button>
       </div>

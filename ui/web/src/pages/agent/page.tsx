@@ -42,7 +42,7 @@ export function Page() {
       <Loaded of={row ? { data: row, error: undefined, isPending: false, refetch: agent.refetch } : named}>
         {(a) => (
           <Tabs value={tab ?? 'overview'} onChange={(v) => void go({ to: '.', search: (v === 'overview' ? {} : { tab: v }) as never, replace: true })} tabs={tabs.map((value) => ({ value, label: t.agent[value] }))}>
-            {tabs.map((value) => <Tab key={value} value={value} className="min-h-0 grow overflow-y-auto outline-none"><div className="w-full max-w-[1200px] p-4"><Part part={value} agent={a} /></div></Tab>)}
+            {tabs.map((value) => <Tab key={value} value={value} className="min-h-0 grow overflow-y-auto outline-none"><div className="w-full max-w-page p-4"><Part part={value} agent={a} /></div></Tab>)}
           </Tabs>
         )}
       </Loaded>

@@ -62,7 +62,7 @@ export function Page() {
           if (all.length === 0) return <Empty icon="agents" title={t.agents.empty} why={t.agents.emptyWhy}><Button onClick={() => setHiring(true)}>{t.agents.hire}</Button></Empty>
           if (rows.length === 0) return <Empty icon="search" title={t.agents.noMatch}><Button onClick={() => void go({ to: '.', search: {} as never })}>{t.issues.clear}</Button></Empty>
           if (list) return <Table label={t.agents.title} rows={rows} columns={columns} keyOf={(a) => a.id} onOpen={(a) => void go({ to: path(a) })} />
-          return <ul className="grid gap-3 p-4 tab:grid-cols-2 desk:grid-cols-3 wide:grid-cols-4">{rows.map((a) => <li key={a.id}><Card agent={a} run={runOf(a)} to={path(a)} /></li>)}</ul>
+          return <ul className="grid gap-3 p-4 tab:grid-cols-2 desk:grid-cols-3 wide:grid-cols-4 huge:grid-cols-5">{rows.map((a) => <li key={a.id}><Card agent={a} run={runOf(a)} to={path(a)} /></li>)}</ul>
         }}
       </Loaded>
       {hiring && <Hire onClose={() => { setHiring(false); if (filter.hire) set({ hire: '' }) }} />}

@@ -88,7 +88,7 @@ function One({ amendment: x }: { amendment: Amendment }) {
   const review = useQuery({ queryKey: keys.govern('amendment', [x.id, 'review', x.base]), enabled: x.status === 'proposed' && !x.stale, retry: 0, queryFn: ({ signal }) => post('/api/v1/govern/review', { signal }, { amendmentId: x.id }) })
   const changes = base && changesTo(base.rules, x)
   return (
-    <div className="grid w-full max-w-[1280px] gap-x-8 gap-y-6 p-4 desk:grid-cols-[minmax(0,1fr)_300px]">
+    <div className="grid w-full max-w-page gap-x-8 gap-y-6 p-4 desk:grid-cols-[minmax(0,1fr)_300px]">
       <div className="flex min-w-0 flex-col gap-6">
         <div>
           <h2 className="text-xl font-strong">{x.title || a.one(x.id)}</h2>

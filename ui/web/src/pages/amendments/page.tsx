@@ -36,7 +36,7 @@ export function Page() {
   const create = <Button look="primary" icon="plus" onClick={() => void go({ to: '/mesh/constitution/rule' })}>{tr.govern.newRule}</Button>
   return (
     <Frame title={a.title} command="selvage govern amendments" tools={create}>
-      <div className="flex w-full max-w-[1280px] flex-col gap-6 p-4">
+      <div className="flex w-full max-w-page flex-col gap-6 p-4">
         <Loaded of={all}>{(rows) => rows.length === 0 ? <Empty icon="amendments" title={a.empty} why={a.emptyWhy} /> : <div className="flex max-h-[70vh] flex-col overflow-hidden rounded border border-line"><Table label={a.title} rows={rows} columns={columns} keyOf={(x) => x.id} onOpen={(x) => void go({ to: `/mesh/amendments/${x.id}` })} /></div>}</Loaded>
         <SigningKeys />
       </div>

@@ -58,7 +58,7 @@ function Shown({ approval: a, narrow, onDone }: { approval: Approval; narrow: bo
       !!a.decisionNote && [t.approvals.note, a.decisionNote], !!a.agentId && [t.approvals.agent, <Link to={`/${company.issuePrefix}/agents/${a.agentId}`} className="hover:underline">{names(a.agentId).name}</Link>], ['ID', <Id id={a.id} />]]} />
   )
   return (
-    <div className={narrow ? 'flex flex-col gap-4' : 'grid w-full max-w-[1200px] gap-x-8 gap-y-4 p-4 desk:grid-cols-[minmax(0,1fr)_280px]'}>
+    <div className={narrow ? 'flex flex-col gap-4' : 'grid w-full max-w-page gap-x-8 gap-y-4 p-4 desk:grid-cols-[minmax(0,1fr)_280px]'}>
       <div className="flex min-w-0 flex-col gap-4">
         <h1 className={`break-words font-strong ${narrow ? 'text-lg' : 'text-xl'}`}>{titleOf(a)}</h1>
         {a.refused && <p role="alert" className="rounded border border-line2 bg-ground2 p-3 text-sm text-bad">{t.approvals.refused(a.refused.error)}</p>}

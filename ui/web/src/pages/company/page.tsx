@@ -24,7 +24,7 @@ export function Page() {
   const company = useCompany()
   return (
     <Frame title={tp.company.title} command={`selvage company show ${company.issuePrefix}`}>
-      <div className="flex w-full max-w-[720px] flex-col gap-6 p-4">
+      <div className="parts w-full max-w-[720px] p-4 huge:max-w-[1720px]">
         <Form key={`${company.id} ${company.updatedAt}`} company={company} />
         <Logo company={company} />
         <Labels key={company.id} company={company.id} />

@@ -31,7 +31,7 @@ export function Page() {
   const [editing, setEditing] = useState<Policy | 'new'>()
   return (
     <Frame title={t.nav.costs} command={`selvage cost --company ${company.issuePrefix}`} tools={<Button icon="plus" onClick={() => setEditing('new')}>{t.costs.newPolicy}</Button>}>
-      <div className="flex w-full max-w-[1200px] flex-col gap-6 p-4">
+      <div className="flex w-full max-w-page flex-col gap-6 p-4 huge:grid huge:grid-cols-[minmax(0,1fr)_minmax(0,2fr)] huge:items-start">
         <Limits onEdit={setEditing} />
         <Spent />
       </div>
@@ -121,7 +121,7 @@ function Drawn({ read, by, search, set }: { read: Read; by: By } & Shown) {
         bars={days.map((d) => ({ label: d.date, parts: bandsOf(d.rows, order, by, most).map((b) => ({ label: nameOf(b.key), value: b.value, text: exactMoney(b.value) })) }))} />}
       {sums.length === 0 ? <Empty icon="costs" title={t.costs.nothing} why={t.costs.nothingWhy} /> : (
         <div className="overflow-x-auto rounded border border-line">
-          <table className="w-full text-base">
+          <table aria-label={t.costs.spent} className="w-full text-base">
             <thead><tr className="h-8 border-b border-line text-xs text-ink3">{columns.map((c, i) => <th key={c.id} scope="col" className={`px-3 font-normal ${i === 0 ? 'w-[40%] text-left' : 'text-right'} ${i > 1 ? 'max-tab:hidden' : ''}`}>{c.head}</th>)}<th scope="col" className="px-3 text-right font-normal">{t.costs.share}</th></tr></thead>
             <tbody>
               {sums.map((s) => {

@@ -10,6 +10,7 @@ import { Button } from '../../parts/button'
 import { FormDialog } from '../../parts/formdialog'
 import type { Schema } from '../../parts/jsonform'
 import { Confirm } from '../../parts/overlay'
+import { rem } from '../../parts/scale'
 import { Empty, Loaded } from '../../parts/states'
 import { StatusMark } from '../../parts/status'
 import { Table, type Column } from '../../parts/table'
@@ -26,7 +27,7 @@ export function Page() {
   const goals = useRead(keys.goals(company.id), '/api/companies/{companyId}/goals', { path: { companyId: company.id } })
   const columns: Column<Leaf<Goal>>[] = [
     { id: 'status', head: '', width: '16px', cell: (g) => <StatusMark status={g.row.status} bare /> },
-    { id: 'title', head: t.goals.title, width: 'minmax(0,1fr)', cell: (g) => <span className="truncate" style={{ paddingLeft: g.depth * 20 }}>{g.row.title}</span> },
+    { id: 'title', head: t.goals.title, width: 'minmax(0,1fr)', cell: (g) => <span className="truncate" style={{ paddingLeft: rem(g.depth * 20) }}>{g.row.title}</span> },
     { id: 'level', head: t.goals.level, width: '88px', from: 'tab', cell: (g) => <span className="text-ink2">{words(g.row.level)}</span> },
     { id: 'owner', head: t.goals.owner, width: '140px', from: 'tab', cell: (g) => (g.row.ownerAgentId ? <Who id={g.row.ownerAgentId} name={names(g.row.ownerAgentId).name} /> : '–') },
     { id: 'made', head: t.issue.created, width: '72px', right: true, from: 'desk', cell: (g) => <span className="text-xs text-ink3"><Time at={g.row.createdAt} /></span> },

@@ -26,11 +26,13 @@ export function Page() {
   const company = useCompany()
   return (
     <Frame title={t.nav.home} command={`selvage inbox --company ${company.issuePrefix}`} tools={<Button icon="plus" onClick={() => newIssue.set({})}>{t.home.giveWork}</Button>}>
-      <div className="flex w-full max-w-[1440px] flex-col gap-6 p-4">
+      <div className="flex w-full max-w-page flex-col gap-6 p-4 huge:grid huge:grid-cols-2 huge:items-start">
         <NeedsYou company={company.id} prefix={company.issuePrefix} of={company} />
-        <Moving company={company.id} prefix={company.issuePrefix} />
-        <Mesh company={company.id} />
-        <Lately company={company.id} prefix={company.issuePrefix} />
+        <div className="contents huge:flex huge:min-w-0 huge:flex-col huge:gap-6">
+          <Moving company={company.id} prefix={company.issuePrefix} />
+          <Mesh company={company.id} />
+          <Lately company={company.id} prefix={company.issuePrefix} />
+        </div>
       </div>
     </Frame>
   )
@@ -86,7 +88,7 @@ function NeedOf({ item, title, company, prefix }: { item: AttentionItem; title: 
     <Need mark={markOf[item.sourceKind] ?? 'pending'} kind={t.inbox.kinds[item.sourceKind] ?? words(item.sourceKind)} title={title} why={excerptOf(item) ?? item.whyNow} at={item.activityAt ?? item.createdAt} href={href}>
       {item.sourceKind === 'approval' ? (
         <><Button small onClick={() => decide('approve')}>{t.home.approve}</Button><Button small look="quiet" onClick={() => decide('reject')}>{t.home.reject}</Button></>
-      ) : <Link to={href} className="rounded border border-line2 px-2 text-xs font-strong leading-[22px] hover:bg-ground2">{t.home.look}</Link>}
+      ) : <Link to={href} aria-label={`${t.home.look}: ${title}`} className="rounded border border-line2 px-2 text-xs font-strong leading-[22px] hover:bg-ground2">{t.home.look}</Link>}
     </Need>
   )
 }
@@ -95,11 +97,11 @@ function Need({ mark, kind, title, why, at, href, children }: { mark: string; ki
   return (
     <div role="group" aria-label={title} className="flex min-h-9 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-1.5 last:border-0">
       <StatusMark status={mark} bare {...(kind ? { label: kind } : {})} />
-      <span className="min-w-0 grow basis-56">
+      <span className="min-w-0 grow basis-40 tab:basis-56">
         <span className="flex items-baseline gap-2">{href ? <Link to={href} className="truncate hover:underline">{title}</Link> : <span className="truncate">{title}</span>}{kind && <span className="shrink-0 text-xs text-ink3">{kind}</span>}</span>
         {why && <span className="block truncate text-xs text-ink2">{why}</span>}
       </span>
-      <span className="text-xs text-ink3"><Time at={at} /></span>
+      <span className="text-xs text-ink3 max-tab:hidden"><Time at={at} /></span>
       <span className="flex items-center gap-1">{children}</span>
     </div>
   )

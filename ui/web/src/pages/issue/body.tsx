@@ -28,7 +28,7 @@ export function IssueBody({ id, narrow }: { id: string; narrow?: boolean }) {
   return (
     <Loaded of={issue}>
       {(row) => (
-        <div className={narrow ? 'flex flex-col gap-4' : 'grid w-full max-w-[1200px] gap-x-8 gap-y-4 p-4 desk:grid-cols-[minmax(0,1fr)_280px]'}>
+        <div className={narrow ? 'flex flex-col gap-4' : 'grid w-full max-w-page gap-x-8 gap-y-4 p-4 desk:grid-cols-[minmax(0,1fr)_280px]'}>
           {narrow && <Properties issue={row} />}
           <div className="min-w-0">
             <Title issue={row} small={narrow ?? false} />
@@ -97,13 +97,13 @@ function EntryOf({ entry: e, names, prefix }: { entry: Entry; names: ReturnType<
       <div className="flex min-h-8 flex-wrap items-center gap-2 pl-1 text-sm text-ink2"><StatusMark status={e.run.status} bare /><Link to={`/${prefix}/runs/${e.run.runId}`} className="text-ink hover:underline">{t.issue.run(statusText(e.run.status))}</Link><Who id={e.run.agentId} name={names(e.run.agentId).name} /><Lasting from={e.run.startedAt} to={e.run.finishedAt} /><span className="ml-auto text-xs text-ink3"><Time at={e.at} /></span></div>
     )
   }
-  const by = e.change.actorType === 'system' ? 'system' : names(e.change.actorId).name
+  const by = e.change.actorType === 'system' ? t.issue.system : names(e.change.actorId).name
   return <div className="flex min-h-8 items-center gap-2 pl-1 text-sm text-ink2"><span aria-hidden="true" className="mx-[5px] size-1 rounded-full bg-line2" /><span className="min-w-0 break-words"><span className="text-ink">{by}</span> {e.text}</span><span className="ml-auto shrink-0 text-xs text-ink3"><Time at={e.at} /></span></div>
 }
 
 function CommentOf({ comment: c, names }: { comment: Comment; names: ReturnType<typeof useNames> }) {
   const by = c.authorAgentId ?? c.authorUserId ?? ''
-  const who = names(by)
+  const who = by === '' ? { name: t.issue.system, person: true } : names(by) // the rules speak, too
   return (
     <article aria-label={t.issue.commentBy(who.name)} className="my-1 rounded border border-line" data-comment={c.id}>
       <header className="flex h-9 items-center gap-2 border-b border-line bg-ground2 px-3 text-sm"><Avatar id={by} name={who.name} person={!c.authorAgentId} /><span className="font-strong">{who.name}</span><span className="ml-auto text-xs text-ink3"><Time at={c.createdAt} /></span></header>

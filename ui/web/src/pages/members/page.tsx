@@ -38,7 +38,7 @@ export function Page() {
   const [inviting, setInviting] = useState(false)
   return (
     <Frame title={tp.members.title} command="selvage member list" tools={<Button look="primary" icon="plus" onClick={() => setInviting(true)}>{tp.members.invite}</Button>}>
-      <div className="flex w-full max-w-[1100px] flex-col gap-6 p-4"><Members /><Requests /><Invites inviting={inviting} onClose={() => setInviting(false)} /><MyKeys /></div>
+      <div className="flex w-full max-w-page flex-col gap-6 p-4"><Members /><Requests /><Invites inviting={inviting} onClose={() => setInviting(false)} /><MyKeys /></div>
     </Frame>
   )
 }

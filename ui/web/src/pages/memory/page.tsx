@@ -88,7 +88,7 @@ export function Page() {
         {(['kind', 'tag'] as const).map((k) => search[k] && <Button key={k} small icon="close" onClick={() => set({ [k]: '' })}>{search[k]}</Button>)}
         {rows.length > 0 && <span className="ml-auto"><IconButton icon="export" label={t.issues.csv} onClick={() => download(`${company.issuePrefix.toLowerCase()}-memory.csv`, csvOf(rows, columns))} /></span>}
       </>}>
-      <div className="grid w-full max-w-[1280px] gap-x-8 gap-y-4 p-4 desk:grid-cols-[minmax(0,1fr)_260px]">
+      <div className="grid w-full max-w-page gap-x-8 gap-y-4 p-4 desk:grid-cols-[minmax(0,1fr)_260px]">
         {search.q ? (
           <Section title={tp.memory.search} aside={found.data && <span className="text-xs text-ink3">{tp.memory.considered(number(found.data.considered))}{rows.length === limit ? ` · ${tp.memory.limited(limit)}` : ''}</span>}>
             {found.data?.building && <p className="mb-2 text-sm text-warn">{tp.memory.building(number(found.data.building.done), number(found.data.building.of))}</p>}

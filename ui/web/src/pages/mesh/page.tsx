@@ -47,7 +47,7 @@ export function Page() {
   const general = useRead(keys.mesh('general'), '/api/instance/settings/general')
   return (
     <Frame title={tp.mesh.title} command="selvage settings show">
-      <div className="flex w-full max-w-[760px] flex-col gap-6 p-4">
+      <div className="parts w-full max-w-[760px] p-4 huge:max-w-[1720px]">
         {mesh && <Section title={mesh.name || tp.mesh.info}><Facts rows={[[tp.mesh.nodes, number(mesh.members)], [tp.mesh.height, number(mesh.height)], [tp.mesh.features, number(mesh.features)], [tp.mesh.id, <Id id={mesh.id} />]]} /></Section>}
         <Work />
         <Loaded of={general} rows={5}>{(g) => <General key={JSON.stringify(g)} general={g} />}</Loaded>

@@ -56,7 +56,7 @@ export function Page() {
   return (
     <Frame title={x.title} command={`selvage ipc inbox${node ? ` --node ${node}` : ''}`} tools={<Button look="primary" icon="plus" onClick={() => setSending(true)}>{x.send}</Button>}
       bar={<NodeChoice value={node} onChange={(to) => void go({ to: '.', search: (to ? { node: to } : {}) as never, replace: true })} any={tr.processes.thisNode} />}>
-      <div className="flex w-full max-w-[1280px] flex-col gap-6 p-4">
+      <div className="flex w-full max-w-page flex-col gap-6 p-4">
         <DeadLetters node={node} />
         <Section title={x.outbox}><Loaded of={{ ...parcels, data: parcels.data?.messages }} rows={2}>{(rows) => rows.length === 0 ? <p className="text-sm text-ink2">{x.noOutbox}</p> : <Box><Table label={x.outbox} rows={rows} columns={outbox} keyOf={(p) => p.message.id} dense /></Box>}</Loaded></Section>
         <Section title={x.inboxes}><Loaded of={{ ...all, data: all.data?.inboxes }} rows={4}>{(rows) => rows.length === 0 ? <Empty icon="inbox" title={x.noInboxes} why={x.inboxesWhy} /> : <Box><Table label={x.inboxes} rows={rows} columns={inboxes} keyOf={(r) => r.address} dense /></Box>}</Loaded></Section>

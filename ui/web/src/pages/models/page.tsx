@@ -80,7 +80,7 @@ export function Page() {
   const of = editing !== undefined && editing !== 'new' ? editing : undefined
   return (
     <Frame title={tp.models.title} command="selvage model provider list" tools={<Button look="primary" icon="plus" onClick={() => setEditing('new')}>{tp.models.add}</Button>}>
-      <div className="flex w-full max-w-[1280px] flex-col gap-6 p-4">
+      <div className="flex w-full max-w-page flex-col gap-6 p-4">
         <Section title={tp.models.providers}><Loaded of={own} rows={3}>{() => <div className="flex flex-col overflow-hidden rounded border border-line"><Table label={tp.models.providers} rows={rows} columns={columns} keyOf={(p) => p.id} empty={<Empty icon="models" title={tp.models.empty} why={tp.models.emptyWhy} />} /></div>}</Loaded></Section>
         <Prices />
       </div>

@@ -43,7 +43,7 @@ export function Page() {
     <Frame title={t.nodes.title} command="selvage members"
       drawer={shown && <Drawer label={shown.name} onClose={() => open('')} head={shown.name}><One key={shown.id} member={shown} pilot={pilot} /></Drawer>}>
       {members.data === undefined ? (members.error ? <ErrorBox error={members.error} onRetry={again} /> : <Rows />) : rows.length === 0 ? <Empty icon="nodes" title={t.common.nothingFound} why={t.nodes.emptyWhy} /> : (
-        <div className="flex w-full max-w-[1440px] flex-col gap-6 p-4">
+        <div className="flex w-full max-w-page flex-col gap-6 p-4">
           <div className="grid gap-6 desk:grid-cols-[minmax(0,1fr)_300px]">
             <Section title={t.nodes.map}><MeshMap members={rows.filter((m) => m.status !== 'revoked')} onOpen={open} /></Section>
             <div>
@@ -70,21 +70,21 @@ function MeshMap({ members, onOpen }: { members: readonly Member[]; onOpen: (id:
   const label = members.map((m) => `${m.name}: ${roleOf(m)}, ${statusText(m.status)}, ${t.home.runs(m.runs)}${m.latencyMs === null ? '' : `, ${wayOf(m)}`}`).join('; ')
   const from = here && at.get(here.id)
   return (
-    <svg role="img" aria-label={`${t.nodes.map}. ${label}`} viewBox={`0 0 ${size.w} ${size.h}`} className={`${size.h > 300 ? '' : 'max-h-[320px]'} w-full rounded border border-line bg-ground2`}>
+    <svg role="img" aria-label={`${t.nodes.map}. ${label}`} viewBox={`0 0 ${size.w} ${size.h}`} className={`${size.h > 300 ? '' : 'max-h-[max(320px,34vh)]'} w-full rounded border border-line bg-ground2`}>
       {leader && others.map((m) => { const p = at.get(m.id)!; return <line key={m.id} x1={at.get(leader.id)!.x} y1={at.get(leader.id)!.y} x2={p.x} y2={p.y} stroke={m.status === 'alive' ? 'var(--line2)' : 'var(--bad)'} strokeWidth="1" strokeDasharray={m.voter ? undefined : '4 4'} /> })}
       {from && members.filter((m) => m.latencyMs !== null).map((m) => {
         const p = at.get(m.id)!
         return (
-          <g key={m.id}>
+          <g key={m.id} aria-hidden="true">
             <line x1={from.x} y1={from.y} x2={p.x} y2={p.y} stroke="var(--accent)" strokeOpacity="0.45" strokeWidth={weightOf(m.latencyMs ?? 0)} />
-            <text x={(from.x + p.x) / 2} y={(from.y + p.y) / 2 - 7} textAnchor="middle" fontSize="11" fill="var(--ink2)">{wayOf(m)}</text>
+            <text x={(from.x + p.x) / 2} y={(from.y + p.y) / 2 - 7} textAnchor="middle" fontSize="11" fill="var(--ink2)" stroke="var(--ground2)" strokeWidth="4" paintOrder="stroke">{wayOf(m)}</text>
           </g>
         )
       })}
       {members.map((m) => {
         const p = at.get(m.id)!
         return (
-          <g key={m.id} transform={`translate(${p.x} ${p.y})`} className={`cursor-pointer ${inkOf[meaningOf(m.status)]}`} onClick={() => onOpen(m.id)}>
+          <g key={m.id} aria-hidden="true" transform={`translate(${p.x} ${p.y})`} className={`cursor-pointer ${inkOf[meaningOf(m.status)]}`} onClick={() => onOpen(m.id)}>
             <rect x="-64" y="-30" width="128" height="60" rx="6" fill="var(--ground)" stroke={m.here ? 'var(--accent)' : 'var(--line2)'} strokeWidth={m.here ? 2 : 1} />
             <circle cx="-48" cy="-13" r="4.5" fill="currentColor" />
             <text x="-37" y="-9" fontSize="13" fontWeight="550" fill="var(--ink)">{m.name.slice(0, 12)}</text>

@@ -8,7 +8,7 @@ export function placesOf(leader: { id: string } | undefined, others: readonly { 
   const at: Places['at'] = new Map()
   if (narrow || others.length > ring) {
     const columns = narrow ? 2 : 4
-    const w = narrow ? 320 : 640
+    const w = narrow ? 350 : 640
     const top = leader ? 150 : 45
     if (leader) at.set(leader.id, { x: w / 2, y: 45 })
     others.forEach((m, i) => {

@@ -9,6 +9,7 @@ import { Page as Frame } from '../../frame/page'
 import { patch, type Schemas } from '../../http'
 import { Button, IconButton } from '../../parts/button'
 import { Combobox } from '../../parts/form'
+import { rem, useScale } from '../../parts/scale'
 import { Empty, Loaded } from '../../parts/states'
 import { StatusMark } from '../../parts/status'
 import { toast } from '../../parts/toast'
@@ -20,7 +21,7 @@ import { box, chartOf, isUnder, type Box, type Person } from './layout'
 type Node = Schemas['OrgNode']
 type Move = (box: Box, to: string | null) => void
 
-const zooms = { least: 0.3, readable: 0.6, most: 2, step: 1.2 }
+const zooms = { least: 0.3, readable: 0.6, large: 1.5, most: 2, step: 1.2 }
 const edge = 16
 
 export function Page() {
@@ -52,20 +53,23 @@ export function Page() {
 function Chart({ chart, prefix, move }: { chart: ReturnType<typeof chartOf>; prefix: string; move: Move }) {
   const room = useRef<HTMLDivElement>(null)
   const [zoom, setZoom] = useState(1)
+  const scale = useScale()
   const [dragged, setDragged] = useState<Box>()
   const [over, setOver] = useState<string>()
   const by = (factor: number) => setZoom((z) => Math.min(zooms.most, Math.max(zooms.least, z * factor)))
   const fit = (least: number) => {
     const at = room.current
-    if (at) setZoom(Math.max(least, Math.min(1, (at.clientWidth - 2 * edge) / chart.width)))
+    if (!at) return
+    const [w, h] = [(at.clientWidth - 2 * edge) / (chart.width * scale), (at.clientHeight - 2 * edge) / (chart.height * scale)]
+    setZoom(Math.max(least, Math.min(w, scale > 1 ? Math.max(1, Math.min(h, zooms.large)) : 1)))
   }
   // At first it is as small as one can still read, with the top in the middle.
-  useLayoutEffect(() => fit(zooms.readable), [chart.width])
+  useLayoutEffect(() => fit(zooms.readable), [chart.width, scale])
   const top = chart.boxes.find((b) => !b.parent)
   useLayoutEffect(() => {
     const at = room.current
-    if (at && top) at.scrollLeft = (top.x + box.w / 2) * zoom + edge - at.clientWidth / 2
-  }, [top?.id, zoom])
+    if (at && top) at.scrollLeft = (top.x + box.w / 2) * scale * zoom + edge - at.clientWidth / 2
+  }, [top?.id, zoom, scale])
   useEffect(() => {
     const at = room.current
     if (!at) return
@@ -90,12 +94,12 @@ function Chart({ chart, prefix, move }: { chart: ReturnType<typeof chartOf>; pre
       </div>
       {dragged?.parent && <div {...target(null)} className={`absolute inset-x-4 top-2 z-10 rounded border border-dashed p-2 text-center text-sm ${over === 'nobody' ? 'border-accent bg-ground3' : 'border-line2 bg-ground'}`}>{tp.org.nobody}</div>}
       <div ref={room} tabIndex={0} aria-label={tp.org.chart} role="region" className="min-h-0 grow overflow-auto">
-        <div className="relative" style={{ width: chart.width * zoom + 2 * edge, height: chart.height * zoom + 2 * edge }}>
-          <div className="absolute origin-top-left" style={{ left: edge, top: edge, width: chart.width, height: chart.height, transform: `scale(${zoom})` }}>
-            <svg aria-hidden="true" width={chart.width} height={chart.height} className="absolute inset-0"><path d={chart.lines.join('')} fill="none" stroke="var(--line2)" /></svg>
+        <div className="relative mx-auto" style={{ width: chart.width * scale * zoom + 2 * edge, height: chart.height * scale * zoom + 2 * edge }}>
+          <div className="absolute origin-top-left" style={{ left: edge, top: edge, width: rem(chart.width), height: rem(chart.height), transform: `scale(${zoom})` }}>
+            <svg aria-hidden="true" viewBox={`0 0 ${chart.width} ${chart.height}`} className="absolute inset-0 size-full"><path d={chart.lines.join('')} fill="none" stroke="var(--line2)" /></svg>
             {chart.boxes.map((b) => (
               <Link key={b.id} to={`/${prefix}/agents/${b.id}`} data-agent={b.name} draggable title={tp.org.drag} {...target(b.id)} onDragStart={(e) => { e.dataTransfer.effectAllowed = 'move'; e.dataTransfer.setData('text/plain', b.name); setDragged(b) }} onDragEnd={() => { setDragged(undefined); setOver(undefined) }}
-                className={`absolute flex items-center gap-2 rounded border bg-ground px-2 hover:bg-ground2 ${over === b.id ? 'border-accent bg-ground3' : 'border-line2'} ${dragged?.id === b.id ? 'opacity-50' : ''}`} style={{ left: b.x, top: b.y, width: box.w, height: box.h }}>
+                className={`absolute flex items-center gap-2 rounded border bg-ground px-2 hover:bg-ground2 ${over === b.id ? 'border-accent bg-ground3' : 'border-line2'} ${dragged?.id === b.id ? 'opacity-50' : ''}`} style={{ left: rem(b.x), top: rem(b.y), width: rem(box.w), height: rem(box.h) }}>
                 <Avatar id={b.id} name={b.name} size={24} />
                 <span className="min-w-0 grow leading-tight"><span className="block truncate text-sm font-strong">{b.name}</span><span className="block truncate text-xs text-ink2">{words(b.role)}{b.reports > 0 ? ` · ${t.org.reports(b.reports)}` : ''}</span></span>
                 <StatusMark status={b.status} bare label={statusText(b.status)} />

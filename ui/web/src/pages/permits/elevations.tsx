@@ -1,7 +1,7 @@
 // Elevations: clearances that an agent has for a time, because the rules or a person gave them; and their end.
 import { useState } from 'react'
 import { keys } from '../../cache'
-import { useAgents, useCompanies, useNames, useRead, useWrite, type Company } from '../../data'
+import { useAgents, useCompanies, useNamesIn, useRead, useWrite, type Company } from '../../data'
 import { number } from '../../format'
 import { post, Refusal, type Schemas } from '../../http'
 import { Button } from '../../parts/button'
@@ -25,7 +25,7 @@ export function Elevations({ company, here, status, set }: { company: Company | 
   const companies = useCompanies().data ?? []
   const query = { companyId: company?.id, status: status && status in x.states ? status : undefined }
   const all = useRead(keys.govern('elevations', query), '/api/v1/govern/elevations', { query })
-  const names = useNames(company?.id ?? here)
+  const names = useNamesIn((all.data ?? []).map((e) => e.companyId), company?.id ?? here)
   const [ending, setEnding] = useState<Elevation>()
   const end = useWrite<Elevation, unknown>({ call: (e) => post('/api/v1/govern/elevations/{id}/revoke', { path: { id: e.id } }), reread: () => [keys.govern('elevations')], onDone: () => { setEnding(undefined); toast({ text: x.ended }) } })
   const columns: Column<Elevation>[] = [

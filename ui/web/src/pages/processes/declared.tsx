@@ -25,7 +25,7 @@ export function Declared() {
   const [changing, setChanging] = useState<Declaration>()
   const remove = useWrite<string, unknown>({ call: (name) => del('/api/v1/declared-processes/{name}', { path: { name } }), reread: () => [keys.kernel('declared'), keys.kernel('processes')], onDone: (_a, name) => { setRemoving(undefined); toast({ text: p.removed(name) }) } })
   return (
-    <div className="w-full max-w-[1100px] p-4">
+    <div className="w-full max-w-page p-4">
       <Loaded of={all} rows={4}>{(rows) => rows.length === 0 ? <Empty icon="processes" title={p.noDeclared} why={p.noDeclaredWhy} /> : (
         <ul className="flex flex-col gap-4">
           {rows.map((d) => (

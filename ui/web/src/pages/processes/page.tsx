@@ -9,6 +9,7 @@ import { sizeOf } from '../../format'
 import { Button } from '../../parts/button'
 import { Checkbox, Select } from '../../parts/form'
 import { Drawer } from '../../parts/overlay'
+import { rem } from '../../parts/scale'
 import { Empty, Loaded } from '../../parts/states'
 import { StatusMark } from '../../parts/status'
 import { Table, type Column } from '../../parts/table'
@@ -28,7 +29,7 @@ export interface Search { tab?: string; node?: string; all?: boolean; show?: str
 
 const near = (l: Line, name: string) => { const of = limitsOf(l.row).find((x) => x.name === name); return of && of.of > 0 && of.used >= 0.8 * of.of ? 'text-warn font-strong' : '' }
 const columns: Column<Line>[] = [
-  { id: 'address', head: p.address, width: 'minmax(104px,0.5fr)', cell: (l) => <span className="flex items-center" style={{ paddingLeft: l.depth * 14 }}><code className={`font-mono text-xs ${l.row.pid === 0 ? 'font-strong' : ''}`}>{l.row.address}</code></span>, text: (l) => l.row.address },
+  { id: 'address', head: p.address, width: 'minmax(104px,0.5fr)', cell: (l) => <span className="flex items-center" style={{ paddingLeft: rem(l.depth * 14) }}><code className={`font-mono text-xs ${l.row.pid === 0 ? 'font-strong' : ''}`}>{l.row.address}</code></span>, text: (l) => l.row.address },
   { id: 'name', head: p.name, width: 'minmax(0,1fr)', cell: (l) => <span className={l.row.pid === 0 ? 'text-ink3' : ''}>{l.row.name}</span> },
   { id: 'kind', head: p.kind, width: '84px', from: 'tab', cell: (l) => <span className="text-ink2">{p.kinds[l.row.kind] ?? l.row.kind}</span> },
   { id: 'state', head: p.state, width: '108px', cell: (l) => <StatusMark status={l.row.state} label={p.states[l.row.state] ?? l.row.state} /> },

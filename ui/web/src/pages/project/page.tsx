@@ -72,7 +72,7 @@ function Shown({ project: p }: { project: Project }) {
         <Button look="primary" icon="plus" onClick={() => newIssue.set({ projectId: p.id })}>{tp.project.newIssue}</Button>
         <Menu align="end" label={t.nav.more} items={[{ label: p.archivedAt ? tp.project.restore : tp.project.archive, icon: 'file', onSelect: () => archive.mutate({ archivedAt: p.archivedAt ? null : new Date().toISOString() }) }]}><IconButton icon="more" label={t.nav.more} /></Menu>
       </>}>
-      <div className="grid w-full max-w-[1440px] gap-x-8 gap-y-4 p-4 desk:grid-cols-[minmax(0,1fr)_300px]">
+      <div className="grid w-full max-w-page gap-x-8 gap-y-4 p-4 desk:grid-cols-[minmax(0,1fr)_300px]">
         <div className="flex min-w-0 flex-col gap-4">
           <div className="text-base">{p.description ? <Markdown text={p.description} /> : <p className="text-ink3">{tp.project.noDescription}</p>}</div>
           <Issues project={p} />

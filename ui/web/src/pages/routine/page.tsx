@@ -60,7 +60,7 @@ function Shown({ routine: r }: { routine: Routine }) {
         <Button look="primary" icon="play" disabled={r.status === 'archived'} busy={run.isPending} onClick={() => (blanks.length > 0 ? setOpen('run') : run.mutate({}))}>{tp.routine.run}</Button>
         <Menu align="end" label={tp.routine.more} items={[{ label: tp.routine.remove, icon: 'close', danger: true, onSelect: () => setOpen('remove') }]}><IconButton icon="more" label={tp.routine.more} /></Menu>
       </>}>
-      <div className="grid w-full max-w-[1440px] gap-x-8 gap-y-4 p-4 desk:grid-cols-[minmax(0,1fr)_320px]">
+      <div className="grid w-full max-w-page gap-x-8 gap-y-4 p-4 desk:grid-cols-[minmax(0,1fr)_320px]">
         <div className="flex min-w-0 flex-col gap-4">
           {r.description && <div className="text-base"><Markdown text={r.description} /></div>}
           <Triggers routine={r} />

@@ -82,7 +82,7 @@ function Editor({ name, start, fixed, variables }: { name: string; start: Draft;
   }
   const text = (of: keyof Draft) => ({ value: draft[of], onChange: (x: { target: { value: string } }) => set({ [of]: x.target.value }) })
   return (
-    <div className="grid w-full max-w-[1280px] gap-x-8 gap-y-6 p-4 desk:grid-cols-[minmax(0,1fr)_320px]">
+    <div className="grid w-full max-w-page gap-x-8 gap-y-6 p-4 desk:grid-cols-[minmax(0,1fr)_320px]">
       <form className="flex min-w-0 flex-col gap-3" onSubmit={(x) => { x.preventDefault(); if (ready()) propose.mutate(draft) }}>
         <div className="grid gap-3 tab:grid-cols-3">
           <Field label={e.id} {...(fixed ? {} : { hint: e.idHint })} wrong={tried ? wrong.id : undefined}><Input {...text('id')} readOnly={fixed} maxLength={64} className="font-mono text-xs" /></Field>

@@ -16,6 +16,7 @@ import { Input } from '../../parts/form'
 import { Icon } from '../../parts/icons'
 import { Markdown } from '../../parts/markdown'
 import { Confirm } from '../../parts/overlay'
+import { useScale } from '../../parts/scale'
 import { Empty, ErrorBox, Facts, Loaded, Section } from '../../parts/states'
 import { Badge, StatusMark } from '../../parts/status'
 import { download } from '../../parts/table'
@@ -132,7 +133,8 @@ const nearEnd = 48 // px from the end within which it is followed
 function Log({ entries, version, live, hit, dropped }: { entries: Entry[]; version: number; live: boolean; hit: number | undefined; dropped: number }) {
   const scroll = useRef<HTMLDivElement>(null)
   const [pinned, setPinned] = useState(live)
-  const list = useVirtualizer({ count: entries.length, getScrollElement: () => scroll.current, estimateSize: () => 22, overscan: 20, getItemKey: (i) => entries[i]?.id ?? i, paddingStart: 8, paddingEnd: 16 })
+  const scale = useScale()
+  const list = useVirtualizer({ count: entries.length, getScrollElement: () => scroll.current, estimateSize: () => 22 * scale, overscan: 20, getItemKey: (i) => entries[i]?.id ?? i, paddingStart: 8, paddingEnd: 16 })
   const size = list.getTotalSize()
   useEffect(() => {
     const box = scroll.current

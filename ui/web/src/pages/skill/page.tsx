@@ -53,7 +53,7 @@ function Shown({ skill: s }: { skill: Skill }) {
         <Button busy={audit.isPending} onClick={() => audit.mutate(undefined)}>{tp.skills.audit}</Button>{s.editable && <Button onClick={() => setDoing('version')}>{tp.skills.keepVersion}</Button>}
         <Menu align="end" label={t.nav.more} items={[...(s.editable ? [{ label: tp.skills.rename, icon: 'settings' as const, onSelect: () => setDoing('edit') }] : []), { label: tp.skills.remove, icon: 'close', danger: true, onSelect: () => setDoing('remove') }]}><IconButton icon="more" label={t.nav.more} /></Menu>
       </>}>
-      <div className="grid w-full max-w-[1440px] gap-x-8 gap-y-4 p-4 desk:grid-cols-[200px_minmax(0,1fr)_260px]">
+      <div className="grid w-full max-w-page gap-x-8 gap-y-4 p-4 desk:grid-cols-[200px_minmax(0,1fr)_260px]">
         <Section title={tp.skills.files} aside={s.editable && <IconButton small icon="plus" label={tp.skills.newFile} onClick={() => setDoing('file')} />}>
           <ul className="flex flex-col gap-px">{(s.fileInventory ?? []).map((f) => <li key={f.path}><Link to="." search={{ file: f.path } as never} aria-current={f.path === open} className={`flex h-8 items-center rounded px-2 text-sm ${f.path === open ? 'bg-ground3 font-strong' : 'hover:bg-ground3'}`}><span className="truncate">{f.path}</span></Link></li>)}</ul>
         </Section>

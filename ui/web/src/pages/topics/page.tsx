@@ -44,7 +44,7 @@ export function Page() {
         <ScopeChoice scope={scope} onChange={(to) => set({ of: to, pattern: '' })} />
         <Follow key={pattern} pattern={pattern} onChange={(p) => set({ pattern: p })} />
       </>}>
-      <div className="grid w-full max-w-[1440px] gap-x-8 gap-y-6 p-4 desk:grid-cols-[400px_minmax(0,1fr)]">
+      <div className="grid w-full max-w-page gap-x-8 gap-y-6 p-4 desk:grid-cols-[400px_minmax(0,1fr)]">
         <div className="flex min-w-0 flex-col gap-6">
           <Section title={x.title}><Loaded of={all} rows={4}>{(page) => page.topics.length === 0 ? <Empty icon="topics" title={x.empty} why={x.emptyWhy} /> : <ul aria-label={x.title} className="rounded border border-line">{page.topics.map((topic) => <One key={topic.topic} topic={topic} companyId={companyId} on={pattern === topic.topic} onOpen={() => set({ pattern: pattern === topic.topic ? '' : topic.topic })} />)}</ul>}</Loaded></Section>
           <Subscriptions companyId={companyId} />

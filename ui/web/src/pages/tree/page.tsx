@@ -14,6 +14,7 @@ import { Field, Input, Select } from '../../parts/form'
 import { FormDialog } from '../../parts/formdialog'
 import type { Values } from '../../parts/jsonform'
 import { Front, LineOf, Lines } from '../../parts/lines'
+import { rem } from '../../parts/scale'
 import { ErrorBox, Facts, Loaded, Rows, Section } from '../../parts/states'
 import { Badge, StatusMark } from '../../parts/status'
 import { toast } from '../../parts/toast'
@@ -49,7 +50,7 @@ export function Page() {
   return (
     <Frame title={x.title} command={path === '/' ? 'selvage tree' : `selvage tree ${path}`} tools={r && !r.unchanged && <Button busy={commit.isPending} onClick={() => commit.mutate(undefined)}>{x.commit}</Button>}
       bar={r && <span className="flex items-center gap-3 whitespace-nowrap text-sm text-ink2"><span>{x.root} <Id id={r.root} /></span><span>{number(r.vertices)} {x.vertices.toLowerCase()}</span><StatusMark status={r.unchanged ? 'ok' : 'pending'} label={r.unchanged ? x.unchanged : x.changed} />{r.committed && <span className="text-xs text-ink3">{x.committed} <Time at={r.committed.at} /></span>}</span>}>
-      <div className="grid w-full max-w-[1280px] gap-x-8 gap-y-6 p-4 desk:grid-cols-[minmax(0,1fr)_400px]">
+      <div className="grid w-full max-w-page gap-x-8 gap-y-6 p-4 desk:grid-cols-[minmax(0,1fr)_400px]">
         <Section title={x.what}>
           <ul role="tree" aria-label={x.what} className="rounded border border-line py-1"><Branch path="/" kind="namespace" kids={r ? r.nodes[0]?.children ?? 0 : 1} depth={0} at={path} onOpen={open} start /></ul>
         </Section>
@@ -75,7 +76,7 @@ function Branch({ path, kind, kids, depth, at, onOpen, start }: { path: string; 
   }
   return (
     <li role="none">
-      <div role="treeitem" data-path={path} aria-level={depth + 1} aria-expanded={kids > 0 ? open : undefined} aria-selected={at === path} tabIndex={at === path || start ? 0 : -1} onKeyDown={pressed} onClick={() => onOpen(path)} style={{ paddingLeft: 8 + depth * 18 }}
+      <div role="treeitem" data-path={path} aria-level={depth + 1} aria-expanded={kids > 0 ? open : undefined} aria-selected={at === path} tabIndex={at === path || start ? 0 : -1} onKeyDown={pressed} onClick={() => onOpen(path)} style={{ paddingLeft: rem(8 + depth * 18) }}
         className={`flex h-8 cursor-pointer items-center gap-1.5 pr-3 text-sm outline-offset-[-2px] ${at === path ? 'bg-ground3' : 'hover:bg-ground2'}`}>
         {kids > 0 ? <span aria-hidden="true" title={open ? x.fold : x.unfold} onClick={(e) => { e.stopPropagation(); setOpen(!open) }} className={`inline-flex size-6 items-center justify-center rounded text-ink3 hover:bg-ground3 ${open ? 'rotate-90' : ''}`}><Icon name="right" size={12} /></span> : <span className="w-6" />}
         <span className="min-w-0 grow truncate">{nameOf(path, names)}</span>
