@@ -29,7 +29,7 @@ const (
 	gateHeader = 10 * time.Second
 )
 
-// A Gate is the node's API for one container, on its own socket. Requests over it have exactly
+// A Gate is the node's API for one container or process, on its own socket. Requests over it have exactly
 // the rights of the run or the process; credentials in a request are ignored.
 type Gate struct {
 	server *http.Server
@@ -88,6 +88,9 @@ func OpenGate(dir string, api func() http.Handler, token string, headers map[str
 	}()
 	return g, nil
 }
+
+// SocketIn returns the path of the socket that [OpenGate] makes in dir, for what runs beside the node.
+func SocketIn(dir string) string { return filepath.Join(dir, socketDir, socketName) }
 
 // GateMount is the argument of --mount that brings the socket of dir into a container.
 func GateMount(dir string) string {

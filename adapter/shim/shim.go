@@ -124,10 +124,13 @@ type Guard struct {
 	// program expects.
 	Confine bool     `json:"confine,omitempty"`
 	Write   []string `json:"write,omitempty"`
-	// HoldNet says that TCP connections are made to Port alone, of any host, 0: to none. A kernel before 6.7
-	// does not hold it, and a note says so. UDP and sockets in files are not held.
+	// HoldNet says that TCP connections are made to Port alone, of any host, 0: to none, and that nothing else is
+	// sent: no UDP, no raw packets. A kernel before 6.7 can not tell ports apart: there TCP is refused as a whole
+	// if Socket says that the tree has a socket to its node, and else not held, which a note says. Listening for
+	// TCP and sockets in files are not held.
 	HoldNet bool   `json:"holdNet,omitempty"`
 	Port    uint16 `json:"port,omitempty"`
+	Socket  bool   `json:"socket,omitempty"`
 }
 
 // notApart is the argument that tells a shim why it has no namespace of its own.

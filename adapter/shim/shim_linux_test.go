@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 			os.Exit(playNode(os.Args[2], os.Args[3]))
 		case "call":
 			os.Exit(call(os.Args[2], os.Args[3]))
+		case "send":
+			send(os.Args[2], os.Args[3])
+			os.Exit(0)
 		}
 	}
 	os.Exit(m.Run())

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -34,54 +33,35 @@ type box struct {
 	*native
 	h    *Host
 	name string
-	dir  string          // of the socket
-	gate *container.Gate // nil: the node has no API for it
-	root atomic.Int64    // process ID of the container's first process, once it is known
+	dir  string       // of the socket
+	root atomic.Int64 // process ID of the container's first process, once it is known
 }
 
-func (h *Host) startContainer(spec kernel.Spec, e kernel.Entry, log Log, dir string,
-	deadline time.Duration) (control, error) {
+func (h *Host) startContainer(spec kernel.Spec, e kernel.Entry, log Log, dir string) (control, error) {
 	if len(h.cfg.Engine) == 0 || h.cfg.Engine[0] == "none" || len(h.cfg.Shim) == 0 {
 		return nil, kernel.Errorf(kernel.BackendNotAvailable, "container: this node has no podman or docker")
 	}
 	b := &box{h: h, name: h.boxPrefix() + e.PID.String(), dir: dir}
 	vars := h.environ(spec, e, map[string]string{})
-	if err := b.open(vars, deadline > 0); err != nil {
+	gate, err := h.gate(dir, vars[tokenEnv])
+	if err != nil {
 		return nil, kernel.Errorf(kernel.SpawnFailed, "the socket of the container: %v", err)
 	}
+	if gate != nil {
+		vars[container.SocketEnv], vars["SELVAGE_API_URL"] = container.SocketPath, container.SocketURL
+	}
 	sh := shim.Spec{Path: h.cfg.Engine[0], Args: append(slices.Clone(h.cfg.Engine), b.args(spec, e, vars)...), Dir: "/",
-		Deadline: deadline, Tool: true,
+		Deadline: h.deadline(), Tool: true,
 		Env: append(container.Environ(h.cfg.Environ), process.List(vars)...), Last: append(slices.Clone(h.cfg.Engine), "rm",
 			"-f", b.name)}
 	n, err := h.underShim(sh, log, spec, vars[tokenEnv])
 	if err != nil {
-		return nil, errors.Join(err, b.close())
+		return nil, errors.Join(err, closeGate(gate))
 	}
+	n.gate = gate
 	b.native = n
 	go b.find()
 	return b, nil
-}
-
-// open makes the socket by which the container asks the API of its node, as itself. A leased one may
-// ask while the lease lasts.
-func (b *box) open(vars map[string]string, leased bool) (err error) {
-	if b.h.cfg.API == nil || b.h.cfg.Messages == nil {
-		return nil
-	}
-	if err := os.MkdirAll(b.dir, 0o700); err != nil {
-		return err
-	}
-	b.gate, err = container.OpenGate(b.dir, b.h.cfg.API, vars[tokenEnv], nil,
-		func() bool { return !leased || b.h.cfg.Authority() > b.h.cfg.Clock() })
-	vars[container.SocketEnv], vars["SELVAGE_API_URL"] = container.SocketPath, container.SocketURL
-	return err
-}
-
-func (b *box) close() error {
-	if b.gate == nil {
-		return nil
-	}
-	return b.gate.Close()
 }
 
 // args are those of the engine. Values of variables are in the client's environment, not on
@@ -96,7 +76,7 @@ func (b *box) args(spec kernel.Spec, e kernel.Entry, vars map[string]string) []s
 		"--tmpfs", tmp, "--cap-drop", "ALL",
 		"--security-opt", "no-new-privileges", "--pids-limit", strconv.Itoa(process.PlainProcesses)}
 	out = append(out, container.Ulimits()...)
-	if b.gate != nil {
+	if vars[container.SocketEnv] != "" {
 		out = append(out, "--mount", container.GateMount(b.dir), "--security-opt", "label=disable")
 	}
 	if !e.Capabilities.CanNetwork {
@@ -181,7 +161,6 @@ func (b *box) machine() int { return int(b.root.Load()) }
 
 func (b *box) wait() kernel.Exit {
 	x := b.native.wait()
-	_ = b.close()
 	_, _ = b.engine("rm", "-f", b.name) // usually gone already
 	switch {
 	case x.Code == 125:

@@ -3,9 +3,9 @@
 // beside them.
 //
 // The rules are those of package kernel. A native command runs under a run shim, a container
-// under the engine's client under a shim, so that nothing outlives the node. What was declared
-// for the mesh (see [Host.Ensure]) also has the node's lease as its deadline, as runs have: it
-// is gone before the leader starts it elsewhere. Everything else ends with the node.
+// under the engine's client under a shim, so that nothing outlives the node. All have the node's
+// lease as their deadline, as runs have: they are gone before the mesh takes them for lost, and
+// before the leader starts what was declared (see [Host.Ensure]) elsewhere.
 package spawn
 
 import (
@@ -35,7 +35,7 @@ const (
 	maxFiles    = 20_000
 	// freshFor is how old a measurement may be that is shown.
 	freshFor = 200 * time.Millisecond
-	// leaseEvery is how often the deadline of declared processes is set to the end of the lease.
+	// leaseEvery is how often the deadlines of processes are set to the end of the lease.
 	leaseEvery = 250 * time.Millisecond
 	// termGrace is the time between TERM and KILL.
 	termGrace = 5 * time.Second
@@ -44,6 +44,8 @@ const (
 	startWait = 2 * time.Minute
 	// pidBlock is how many PIDs are reserved on disk at once.
 	pidBlock = 1000
+	// maxSocketPath is what the address of a socket in a file has room for on all systems, in bytes.
+	maxSocketPath = 103
 )
 
 // A Log takes the output of one process.
@@ -59,7 +61,7 @@ type Config struct {
 	Shim    []string
 	Environ []string            // the node's environment as "K=V"
 	APIURL  string              // told to processes
-	API     func() http.Handler // of this node, for containers; nil: they can not ask it
+	API     func() http.Handler // of this node, for what has no network; nil: it has no socket
 	Engine  []string            // command line of podman or docker; nil: there is none
 	Label   string              // of containers: the node's ID
 	Sandbox *sandbox.Engine
@@ -67,7 +69,7 @@ type Config struct {
 	Module func(ctx context.Context, sha256 string, size int64) ([]byte, error)
 	// OpenLog begins the log of a process.
 	OpenLog func(kernel.PID) (Log, error)
-	// Authority returns the boot-clock time until which declared processes may run here, Clock
+	// Authority returns the boot-clock time until which processes may run here, Clock
 	// reads that clock.
 	Authority func() time.Duration
 	Clock     func() time.Duration
@@ -117,7 +119,7 @@ type Host struct {
 	sup      *kernel.Supervisor
 	slots    map[string]*slot
 	living   map[kernel.PID]*living
-	leased   map[kernel.PID]*living // the declared ones among them
+	renewed  map[kernel.PID]*living // those under a shim, which holds a deadline
 	reserved kernel.PID
 	gaveUp   map[string]Fate       // declared replicas that are not started again, by slot
 	runs     map[string]kernel.PID // processes of the runs that are adopted
@@ -192,7 +194,7 @@ func Open(cfg Config) (*Host, error) {
 		return nil, fmt.Errorf("processes: %w", err)
 	}
 	h := &Host{cfg: cfg, sup: kernel.NewSupervisor(cfg.Budget), slots: map[string]*slot{}, runs: map[string]kernel.PID{},
-		living: map[kernel.PID]*living{}, leased: map[kernel.PID]*living{},
+		living: map[kernel.PID]*living{}, renewed: map[kernel.PID]*living{},
 		gaveUp: map[string]Fate{}, changed: make(chan struct{}), busy: make(chan struct{}, 1),
 		rota: kernel.NewRota[*actor](mostCalls)}
 	first, err := h.firstPID()
@@ -337,12 +339,16 @@ func (a *Adopted) Ended(x kernel.Exit) {
 	}
 }
 
-// Spawn starts a process that is not declared: it ends with the node. It returns when the
-// process runs, or has failed to start.
+// Spawn starts a process that is not declared: it ends with the node, or with its lease. It returns
+// when the process runs, or has failed to start.
 func (h *Host) Spawn(ctx context.Context, spec kernel.Spec) (kernel.Entry, error) {
 	spec = spec.WithDefaults()
 	if err := spec.Validate(); err != nil {
 		return kernel.Entry{}, err
+	}
+	if h.cfg.Authority() <= h.cfg.Clock() {
+		return kernel.Entry{}, kernel.Errorf(kernel.SpawnFailed,
+			"the node has no lease of the mesh now, and starts nothing until it hears its leader again")
 	}
 	h.mu.Lock()
 	s := &slot{name: "spawned-" + h.table.Next().String(), spec: spec, starting: true}
@@ -386,12 +392,10 @@ func (h *Host) enter(s *slot) (*living, error) {
 	}
 	s.caps, s.pid, s.fate = &e.Capabilities, e.PID, supervised
 	l := &living{pid: e.PID, slot: s, done: make(chan struct{})}
+	h.living[e.PID], h.slots[s.name] = l, s
 	if s.spec.Backend != kernel.KindWasm {
 		l.dir = filepath.Join(h.cfg.Dir, e.PID.String())
-	}
-	h.living[e.PID], h.slots[s.name] = l, s
-	if s.declared != "" {
-		h.leased[e.PID] = l
+		h.renewed[e.PID] = l
 	}
 	select {
 	case h.busy <- struct{}{}:
@@ -492,7 +496,7 @@ func (h *Host) over(l *living, x kernel.Exit) {
 		h.cfg.Logger.Warn("process ended twice", "pid", l.pid, "error", err)
 	}
 	delete(h.living, l.pid)
-	delete(h.leased, l.pid)
+	delete(h.renewed, l.pid)
 	if l.run != "" && h.runs[l.run] == l.pid {
 		delete(h.runs, l.run)
 	}

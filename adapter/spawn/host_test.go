@@ -379,6 +379,39 @@ func TestReplicasFollowTheirDeclaration(t *testing.T) {
 	b.until("it is gone", func() bool { return len(b.Table().List(false)) == 1 })
 }
 
+// What was spawned and not declared ends with the lease of its node, once: a command, a module, and one that waits
+// to be started again. Without a lease the node starts nothing.
+func TestWhatWasSpawnedEndsWithTheLease(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, t.TempDir(), nil)
+	sum := sha256.Sum256(spins)
+	command := b.spawn(kernel.Spec{Command: sh("sleep 600"), Restart: kernel.OneForOne})
+	module := b.spawn(kernel.Spec{Name: "spins", Module: hex.EncodeToString(sum[:]), ModuleBytes: int64(len(spins)),
+		Restart: kernel.OneForOne})
+	b.lease.Store(0)
+	for what, pid := range map[string]kernel.PID{"command": command, "module": module} {
+		if x := b.ends(pid); !x.Failed() || x.Reason != kernel.Killed || !strings.Contains(x.Message, "lease") &&
+			!strings.Contains(x.Message, "could not answer for it") {
+			t.Errorf("%s without a lease: %+v", what, x)
+		}
+	}
+	if _, err := b.Spawn(t.Context(), kernel.Spec{Command: sh("sleep 600")}); err == nil ||
+		!strings.Contains(err.Error(), "no lease") {
+		t.Errorf("a start without a lease: %v", err)
+	}
+	b.until("nothing waits to be started again", func() bool {
+		b.Host.mu.Lock()
+		defer b.Host.mu.Unlock()
+		return len(b.slots) == 0
+	})
+	b.lease.Store(int64(shim.BootTime() + time.Hour))
+	last := b.spawn(kernel.Spec{Command: []string{"true"}})
+	b.ends(last)
+	if all := b.Table().List(true); len(all) != 4 { // with the node itself
+		t.Errorf("there were %d processes: %+v", len(all), all)
+	}
+}
+
 // The gate is asked before each start that nobody has just asked for. What it denies is not
 // tried again, and says why.
 func TestTheGateIsAskedBeforeAStart(t *testing.T) {

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"io/fs"
 	"path/filepath"
 	"time"
@@ -9,8 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/kernel"
 )
 
-// watch measures what processes use, and holds declared ones to the node's lease, until the
-// host closes. It sleeps while there is nothing to watch but runs and services.
+// watch measures what processes use, and holds them to the node's lease, until the host closes. It sleeps while there is nothing to watch but runs and services.
 func (h *Host) watch() {
 	for n := 0; ; n++ {
 		h.mu.Lock()
@@ -36,25 +36,31 @@ func (h *Host) watch() {
 	}
 }
 
-// holdToLease renews the deadline of declared processes, and ends them when the node may no
-// longer act.
+// holdToLease renews the deadlines of processes, and ends them all when the node may no longer act: the
+// mesh takes them for lost then. What was declared the leader starts again, here or elsewhere; the rest is over.
 func (h *Host) holdToLease() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, l := range h.leased {
-		if l.control == nil {
-			continue
-		}
-		until := h.cfg.Authority()
-		if until <= h.cfg.Clock() {
-			if l.why == "" {
-				l.why = "the node lost its lease"
+	until := h.cfg.Authority()
+	if until > h.cfg.Clock() {
+		for _, l := range h.renewed {
+			if l.control != nil {
+				l.control.renew(until)
 			}
-			l.slot.fate = removed // the leader starts it again, here or elsewhere
-			l.control.kill()
+		}
+		return
+	}
+	for _, l := range h.living {
+		if l.slot == nil || l.control == nil {
 			continue
 		}
-		l.control.renew(until)
+		l.why, l.slot.fate = cmp.Or(l.why, "the node lost its lease"), removed
+		l.control.kill()
+	}
+	for _, s := range h.slots { // what waits to be started again
+		if s.declared == "" && s.pid == 0 && !s.starting {
+			h.forget(s)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/container"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/kernel"
@@ -30,24 +32,15 @@ func (h *Host) start(ctx context.Context, s *slot, l *living) (control, error) {
 	case kernel.KindWasm:
 		c, err = h.startWasm(ctx, l, s.spec, e, log)
 	case kernel.KindContainer:
-		c, err = h.startContainer(s.spec, e, log, l.dir, s.deadline(h))
+		c, err = h.startContainer(s.spec, e, log, l.dir)
 	default:
-		c, err = h.startNative(s.spec, e, log, l.dir, s.deadline(h))
+		c, err = h.startNative(s.spec, e, log, l.dir)
 	}
 	if err != nil {
 		log.End()
 		return nil, err
 	}
 	return c, nil
-}
-
-// deadline is until when a slot's process may run unless it is renewed; 0: until the node
-// ends.
-func (s *slot) deadline(h *Host) time.Duration {
-	if s.declared == "" {
-		return 0
-	}
-	return max(h.cfg.Authority(), 1)
 }
 
 // tokenEnv is the variable by which a process shows its node who it is; the command line reads
@@ -78,8 +71,7 @@ func limitsOf(l kernel.Limits) shim.Limits {
 		Processes: process.PlainProcesses}
 }
 
-func (h *Host) startNative(spec kernel.Spec, e kernel.Entry, log Log, dir string,
-	deadline time.Duration) (control, error) {
+func (h *Host) startNative(spec kernel.Spec, e kernel.Entry, log Log, dir string) (control, error) {
 	if len(h.cfg.Shim) == 0 {
 		return nil, kernel.Errorf(kernel.BackendNotAvailable, "native: this node starts no commands")
 	}
@@ -99,20 +91,54 @@ func (h *Host) startNative(spec kernel.Spec, e kernel.Entry, log Log, dir string
 		return nil, kernel.Errorf(kernel.SpawnFailed, "command %q: no such program in %q on this node", spec.Command[0],
 			env["PATH"])
 	}
-	sh := shim.Spec{Path: path, Args: spec.Command, Dir: work, Env: process.List(env), Deadline: deadline,
+	sh := shim.Spec{Path: path, Args: spec.Command, Dir: work, Env: process.List(env), Deadline: h.deadline(),
 		Limits: limitsOf(e.Capabilities.Limits),
 		Guard:  &shim.Guard{Confine: true, Show: []string{dir}, Write: append([]string{dir, work}, shim.Temporary...)}}
+	var gate *container.Gate
 	if !e.Capabilities.CanNetwork {
 		sh.Guard.HoldNet, sh.Guard.Port = true, h.apiPort()
+		if path := container.SocketIn(dir); len(path) <= maxSocketPath {
+			var err error
+			if gate, err = h.gate(dir, env[tokenEnv]); err != nil {
+				return nil, kernel.Errorf(kernel.SpawnFailed, "the socket of the process: %v", err)
+			}
+			if sh.Guard.Socket = gate != nil; gate != nil {
+				env[container.SocketEnv] = path
+				sh.Env = process.List(env)
+			}
+		}
 	}
 	if spec.OnLimit == kernel.SuspendOnLimit {
 		sh.Limits.CPUSec = 0 // the system would end it
 	}
 	n, err := h.underShim(sh, log, spec, env[tokenEnv])
 	if err != nil {
+		return nil, errors.Join(err, closeGate(gate))
+	}
+	n.gate = gate
+	return n, nil
+}
+
+// deadline is until when a process that begins may run unless it is renewed.
+func (h *Host) deadline() time.Duration { return max(h.cfg.Authority(), 1) } // 0 would be none
+
+// gate makes the socket by which a process asks the API of its node, as itself and while the lease lasts: nil if
+// there is no API.
+func (h *Host) gate(dir, token string) (*container.Gate, error) {
+	if h.cfg.API == nil || h.cfg.Messages == nil {
+		return nil, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return n, nil
+	return container.OpenGate(dir, h.cfg.API, token, nil, func() bool { return h.cfg.Authority() > h.cfg.Clock() })
+}
+
+func closeGate(g *container.Gate) error {
+	if g == nil {
+		return nil
+	}
+	return g.Close()
 }
 
 // apiPort returns the port of the node's API, 0 for none.
@@ -149,6 +175,7 @@ type native struct {
 	child  *process.Child
 	log    Log
 	limits shim.Limits
+	gate   *container.Gate // nil: it has none
 }
 
 func (n *native) machine() int                  { return n.child.PID }
@@ -161,6 +188,7 @@ func (n *native) signal(name string) error      { n.child.Signal(name); return n
 func (n *native) wait() kernel.Exit {
 	e := <-n.child.Ended()
 	n.child.Output()
+	_ = closeGate(n.gate) // its folder is deleted next
 	n.log.End()
 	return exitOf(e, n.limits)
 }
