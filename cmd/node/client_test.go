@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,6 +55,43 @@ func TestNobodyThereIsToldAtOnce(t *testing.T) {
 	}
 	if status, _, talk := told(t, "members", "--api", "http://["); status != cli.ExitMisused || !strings.Contains(talk,
 		"is not the address of a node") {
+		t.Errorf("ended with %d: %s", status, talk)
+	}
+}
+
+// In a process that has a socket to its node, the command line asks there; an address that is given wins.
+func TestTheSocketOfAProcessIsAsked(t *testing.T) {
+	dir, err := os.MkdirTemp("", "s") // the address of a socket has little room
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	at := filepath.Join(dir, "api.sock")
+	l, err := net.Listen("unix", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"id": "by the socket, of %s"}`, r.Host)
+	})}
+	go func() { _ = node.Serve(l) }()
+	t.Setenv("SELVAGE_API_SOCKET", at)
+	t.Setenv("SELVAGE_API_URL", "http://127.0.0.1:1")
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	t.Setenv("SELVAGE_CREDENTIALS", t.TempDir()+"/credentials.json")
+	if status, out, talk := told(t, "issue", "comment", "ACM-1", "Hello"); status != 0 ||
+		out != "by the socket, of localhost\n" {
+		t.Errorf("ended with %d: %s%s", status, out, talk)
+	}
+	status, _, talk := told(t, "members", "--api", "http://127.0.0.1:1")
+	if status != cli.ExitFailed || !strings.Contains(talk, "no answer from http://127.0.0.1:1:") {
+		t.Errorf("ended with %d: %s", status, talk)
+	}
+	if err := node.Close(); err != nil {
+		t.Fatal(err)
+	}
+	status, _, talk = told(t, "members")
+	if status != cli.ExitFailed || !strings.Contains(talk, "no answer from the socket "+at) {
 		t.Errorf("ended with %d: %s", status, talk)
 	}
 }

@@ -24,6 +24,10 @@ import (
 
 const (
 	defaultAPI = "http://127.0.0.1:3100"
+	// socketEnv is the variable with the socket on which a process without a network has the API, and
+	// socketAPI the address of requests over it: the node says who asks, whatever their credential is.
+	socketEnv = "SELVAGE_API_SOCKET"
+	socketAPI = "http://localhost"
 	// CallTimeout bounds one request of the command line.
 	CallTimeout = 30 * time.Second
 	// MaxAnswer bounds what is read of an answer, in bytes.
@@ -55,7 +59,8 @@ type CLI struct {
 // Flags adds the flags that all commands share.
 func (c *CLI) Flags(f *pflag.FlagSet) {
 	f.StringVar(&c.api, "api", "",
-		"URL of any node's API (default $SELVAGE_API_URL, $PAPERCLIP_API_URL, else "+defaultAPI+")")
+		"URL of any node's API (default the socket $SELVAGE_API_SOCKET, $SELVAGE_API_URL, $PAPERCLIP_API_URL, else "+
+			defaultAPI+")")
 	f.StringVar(&c.ca, "ca", "", "PEM file of certificates that vouch for the node's (default $SELVAGE_CA, else the "+
 		"machine's)")
 	f.StringArrayVar(&c.fingerprints, "fingerprint", nil,
@@ -83,8 +88,19 @@ func (c *CLI) Prepare(cmd *cobra.Command) error {
 
 // URL returns the address of the API, without a trailing /api.
 func (c *CLI) URL() string {
+	if c.socket() != "" {
+		return socketAPI
+	}
 	at := strings.TrimSuffix(cmp.Or(c.api, os.Getenv("SELVAGE_API_URL"), os.Getenv("PAPERCLIP_API_URL"), defaultAPI), "/")
 	return strings.TrimSuffix(at, "/api") // some addresses end with it
+}
+
+// socket returns the path of the socket over which the API is asked, "" for none. A URL that was given wins.
+func (c *CLI) socket() string {
+	if c.api != "" {
+		return ""
+	}
+	return os.Getenv(socketEnv)
 }
 
 // Call makes one call of the API and decodes the answer into out: a pointer, a *[]byte

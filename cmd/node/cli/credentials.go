@@ -165,14 +165,22 @@ func (c *CLI) Mine() (Credential, error) {
 	return one, nil
 }
 
-// Transport returns a transport to the nodes that the credential trusts.
+// Transport returns a transport to the nodes that the credential trusts, or to the one behind the socket.
 func (c *CLI) Transport() (*http.Transport, error) {
 	mine, err := c.Mine()
 	if err != nil || c.carrier != nil {
 		return c.carrier, err
 	}
-	c.carrier, err = client.Trust{Fingerprints: mine.Fingerprints, CA: []byte(mine.CA)}.Transport()
-	return c.carrier, err
+	if c.carrier, err = (client.Trust{Fingerprints: mine.Fingerprints, CA: []byte(mine.CA)}).Transport(); err != nil {
+		return nil, err
+	}
+	if at := c.socket(); at != "" {
+		c.carrier.Proxy = nil
+		c.carrier.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", at)
+		}
+	}
+	return c.carrier, nil
 }
 
 // Client returns the Go client, with the stored credential unless another is given.
@@ -206,6 +214,10 @@ func (c *CLI) unreachable(err error) error {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer from %s in time: the node is stuck or overloaded; look at its log, and ask another "+
 			"one (--api URL): %w", c.URL(), err)
+	}
+	if at := c.socket(); at != "" {
+		return fmt.Errorf("no answer from the socket %s ($%s): the node may have stopped; --api URL asks another one: %w", at,
+			socketEnv, err)
 	}
 	return fmt.Errorf("no answer from %s: is a node running there? (selvage up, or --api URL): %w", c.URL(), err)
 }
