@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -56,6 +57,10 @@ func ToolRoutes() []api.Route {
 			Out: skill.Tool{}, Handle: revokeTool},
 	}
 }
+
+// defaultToolFuel is what a call of a tool may use unless it says otherwise: about a tenth of a second. The default of
+// the sandbox is less than a program of Go takes to begin, which is two million.
+const defaultToolFuel = 100_000_000
 
 type executeToolBody struct {
 	Input    json.RawMessage `json:"input,omitempty"` // standard input of the module
@@ -270,8 +275,9 @@ func executeTool(rc *api.Request) (api.Response, error) {
 	}
 	use := skill.ToolUse{Company: api.CompanyID(rc), Name: out.Tool, Version: v.Version, By: rc.Actor, Run: rc.Run}
 	res, err := s.Cfg.Tools.Run(rc.Context(), use, module, sandbox.Call{Args: []string{out.Tool},
-		Stdin:  bytes.NewReader(in.Input),
-		Limits: sandbox.Limits{Fuel: in.Fuel, Memory: in.MemoryMB << 20, Time: time.Duration(in.Timeout) * time.Millisecond}})
+		Stdin: bytes.NewReader(in.Input),
+		Limits: sandbox.Limits{Fuel: cmp.Or(in.Fuel, defaultToolFuel), Memory: in.MemoryMB << 20,
+			Time: time.Duration(in.Timeout) * time.Millisecond}})
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -121,7 +121,8 @@ func saidBy(b *Bed, process string) (out string) {
 
 // The example talks: a command, a module and a container, on two nodes, each as the one that answers and
 // as the one that asks. As services of an app, a module and a container answer calls, and as a tool of an
-// app a module and a method of a service do.
+// app a module and a method of a service do. The module is a program of Go: what a call may use by default is enough
+// for one.
 func TestModulesAndContainersTalk(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -213,8 +214,7 @@ func TestModulesAndContainersTalk(t *testing.T) {
 	}
 	for tool, want := range map[string]string{"repeat": `{"word":"hello"}`, "say": `"say({\"word\":\"hello\"}) by n`} {
 		var r struct{ Stdout string }
-		b.Must(1, "POST", at+"/tools/talks%2F"+tool+"/execute", map[string]any{"input": map[string]any{"word": "hello"},
-			"fuel": 1_000_000_000}, &r)
+		b.Must(1, "POST", at+"/tools/talks%2F"+tool+"/execute", map[string]any{"input": map[string]any{"word": "hello"}}, &r)
 		if !strings.HasPrefix(r.Stdout, want) {
 			t.Errorf("tool talks/%s says %s, want %s", tool, r.Stdout, want)
 		}
