@@ -62,13 +62,19 @@ func every(ctx context.Context, d time.Duration, f func()) {
 
 // carryOut submits a command of the node itself; a refusal is an error.
 func (n *Node) carryOut(ctx context.Context, cmd ledger.Command) error {
+	_, err := n.carriedOut(ctx, cmd)
+	return err
+}
+
+// carriedOut is carryOut, and returns the raft index from which a state has what the command did.
+func (n *Node) carriedOut(ctx context.Context, cmd ledger.Command) (index uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
 	defer cancel()
 	receipt, err := n.submit(ctx, cmd)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return receipt.Err()
+	return receipt.Index, receipt.Err()
 }
 
 // chores returns the commands that are due now, at most maxChores.

@@ -334,13 +334,10 @@ func (t topics) Subscribe(ctx context.Context, company, name, pattern string, fr
 	of := ledger.CompanyID(company)
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
 	defer cancel()
-	receipt, err := t.n.submit(ctx, t.n.command(topic.KindSubscribe, of, topic.Subscribe{Name: name, Pattern: pattern,
+	index, err := t.n.carriedOut(ctx, t.n.command(topic.KindSubscribe, of, topic.Subscribe{Name: name, Pattern: pattern,
 		From: from}))
-	if err == nil {
-		err = receipt.Err()
-	}
 	if err == nil { // another node may lead, and have applied it first
-		err = t.n.ledger.WaitApplied(ctx, receipt.Index)
+		err = t.n.ledger.WaitApplied(ctx, index)
 	}
 	if err != nil {
 		return 0, err
