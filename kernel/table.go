@@ -89,6 +89,8 @@ type Table struct {
 	links    map[PID][]PID
 	monitors map[PID][]monitor // by the process that is watched
 	refs     uint64
+	begun    uint64 // processes since the start, without the node itself
+	crashed  uint64 // those of them that ended by a crash
 }
 
 type monitor struct {
@@ -160,6 +162,7 @@ func (t *Table) Adopt(e Entry, now time.Time) (Entry, error) {
 func (t *Table) add(e Entry, s State, now time.Time) *Entry {
 	e.PID, e.State, e.StartedAt = t.next, s, now
 	t.next++
+	t.begun++
 	t.live[e.PID] = &e
 	return &e
 }
@@ -268,6 +271,9 @@ func (t *Table) Exit(pid PID, x Exit, now time.Time) ([]Signal, error) {
 		return nil, errorf(InvalidStateTransition, "process 0 is the node itself: stop the node to end it")
 	}
 	e.State, e.EndedAt, e.Exit = Exited, now, &x
+	if x.Reason == Crash {
+		t.crashed++
+	}
 	delete(t.live, pid)
 	if e.counted() {
 		t.spawned--
@@ -340,6 +346,25 @@ func (t *Table) List(all bool) []Entry {
 	}
 	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.PID, b.PID) })
 	return out
+}
+
+// Figures count the processes of a table, without the node itself.
+type Figures struct {
+	Begun, Crashed uint64 // since the start
+	Live, Services int    // now
+}
+
+// Figures returns how many processes there are and were.
+func (t *Table) Figures() Figures {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := Figures{Begun: t.begun, Crashed: t.crashed, Live: len(t.live) - 1}
+	for _, e := range t.live {
+		if e.Role == RoleService || e.Kind == KindService {
+			f.Services++
+		}
+	}
+	return f
 }
 
 // Next returns the PID that the next process gets.

@@ -405,3 +405,26 @@ func TestCapabilitiesAreReadAsTheyWereWritten(t *testing.T) {
 		}
 	}
 }
+
+// The figures of a table count what began and crashed since its start, and what lives now.
+func TestFiguresOfProcesses(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	table := NewTable(TableConfig{}, now)
+	var pids []PID
+	for _, role := range []Role{RoleWorker, RoleService, RoleWorker} {
+		e, err := table.Adopt(Entry{Kind: KindNative, Role: role}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, e.PID)
+	}
+	for i, x := range []Exit{ExitOf(3, "boom"), ExitOf(0, "")} {
+		if _, err := table.Exit(pids[2*i], x, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := table.Figures(), (Figures{Begun: 3, Crashed: 1, Live: 1, Services: 1}); got != want {
+		t.Errorf("figures %+v, want %+v", got, want)
+	}
+}

@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -13,12 +14,92 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/discovery"
+	"github.com/selvage-mesh/selvage/kernel/post"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // maxCompanyFigures bounds the companies with their own series in /metrics, to keep a
 // scrape small. The newest beyond it are added up as company "other".
 const maxCompanyFigures = 200
+
+// A histogram counts times by the buckets of the kernel's metrics.
+type histogram struct {
+	mu     sync.Mutex                    // guards the fields below
+	counts [len(post.Buckets) + 1]uint64 // by post.Buckets, and above
+	sum    time.Duration
+}
+
+// add counts what has taken since a time.
+func (h *histogram) add(since time.Time) {
+	took := time.Since(since)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := slices.IndexFunc(post.Buckets[:], func(ms int) bool { return took <= time.Duration(ms)*time.Millisecond })
+	if at < 0 {
+		at = len(post.Buckets)
+	}
+	h.counts[at]++
+	h.sum += took
+}
+
+// all returns how many were counted.
+func (h *histogram) all() (n uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.counts {
+		n += c
+	}
+	return n
+}
+
+// stats returns the counts for /metrics under a name of the kernel; what says of what they are the times, and which the
+// things that are counted.
+func (h *histogram) stats(name, what, which string) []api.Stat {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return bucketStats(name, what, which, h.counts[:], h.sum)
+}
+
+func bucketStats(name, what, which string, counts []uint64, total time.Duration) (out []api.Stat) {
+	add := func(part, help string, v float64, labels map[string]string) {
+		out = append(out, api.Stat{Name: kernelPrefix + name + part, Help: help, Value: v, Counter: true, Labels: labels})
+	}
+	sum := uint64(0)
+	for i, n := range counts {
+		le := "+Inf"
+		if i < len(post.Buckets) {
+			le = strconv.Itoa(post.Buckets[i])
+		}
+		sum += n
+		add("_bucket", what+": "+which+" within le ms", float64(sum), map[string]string{"le": le})
+	}
+	add("_sum", "sum of the times of "+name+"_bucket, in ms", float64(total)/float64(time.Millisecond), nil)
+	add("_count", which+" in "+name+"_bucket", float64(sum), nil)
+	return out
+}
+
+// kernelPrefix begins the names of the kernel's metrics.
+const kernelPrefix = "selvage_kernel_"
+
+// kernelStats returns the figures of processes, tools and the gate for /metrics.
+func (n *Node) kernelStats() (out []api.Stat) {
+	if n.work.host == nil {
+		return nil
+	}
+	add := func(counter bool, name, help string, v float64) {
+		out = append(out, api.Stat{Name: kernelPrefix + name, Help: help, Value: v, Counter: counter})
+	}
+	f := n.work.host.Table().Figures()
+	add(true, "agent_spawns_total", "processes that began on this node, runs and services included", float64(f.Begun))
+	add(true, "agent_crashes_total", "processes of this node that ended by a crash", float64(f.Crashed))
+	add(false, "active_agents", "processes of this node that have not ended, runs and services included", float64(f.Live))
+	add(false, "active_services", "processes among them that are services", float64(f.Services))
+	add(false, "chain_length", "height of the chain, as this node has it", float64(n.ledger.Position().Height))
+	add(true, "tool_executions_total", "modules that this node executed as tools", float64(n.toolTimes.all()))
+	out = append(out, n.toolTimes.stats("tool_execution_ms", "time to execute a module as a tool", "executions")...)
+	return append(out, n.gate.times.stats("governance_evaluation_ms",
+		"time in which the gate of this node weighed an act that is no command", "acts")...)
+}
 
 // A tally counts events of the chain since the node was started. All nodes apply the
 // same entries and count the same; a node that started later counts fewer.

@@ -37,6 +37,7 @@ type localGate struct {
 	// unnoted counts, by run, the permits that are not in its decision log. Guarded by mu.
 	unnoted map[string]uint64
 	counter govern.Counter
+	times   histogram // of acts that were weighed
 }
 
 // Weigh asks the constitution, as this node has it, about an act. The act may happen when the answer is nil. One that a
@@ -44,10 +45,12 @@ type localGate struct {
 func (n *Node) Weigh(l govern.Local) error {
 	var j govern.Judgement
 	l.Counter, l.At, l.Adrift = &n.gate.counter, time.Now(), !n.work.worker.Holds()
-	if err := n.ledger.View(func(tx *ledger.Tx) error {
+	err := n.ledger.View(func(tx *ledger.Tx) error {
 		j = govern.Judge(tx, l)
 		return nil
-	}); err != nil {
+	})
+	n.gate.times.add(l.At)
+	if err != nil {
 		return errors.Join(errNotWeighed, err)
 	}
 	switch {

@@ -167,7 +167,7 @@ func (n *Node) openAPI(ctx context.Context) error {
 			p := n.ledger.Position()
 			return p.Height, p.Applied
 		},
-		Stats: []func() []api.Stat{n.stats, n.meshStats, n.tally.stats, n.postStats},
+		Stats: []func() []api.Stat{n.stats, n.meshStats, n.tally.stats, n.kernelStats, n.postStats},
 		Board: board,
 		Hosts: n.httpNames(), Proxied: n.conf.BehindProxy, ClaimCode: code, FromRun: shim.FromRun,
 		MetricsFrom: n.conf.MetricsFrom,

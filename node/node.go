@@ -81,6 +81,7 @@ type Node struct {
 	work        work
 	tally       tally
 	gate        localGate
+	toolTimes   histogram // of modules that were executed as tools
 	models      *llm.Gateway
 	recall      *recall.Recall
 	mind        *mind.Mind // nil where it is switched off

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -273,12 +272,14 @@ func (n *Node) weighMessage(a courier.Act) error {
 	var err error
 	if a.Company != "" && a.Agent != "" {
 		err = n.Weigh(l)
-	} else if failed := n.ledger.View(func(tx *ledger.Tx) error {
-		_, _, err = govern.WeighLocal(tx,
-			l)
-		return nil
-	}); failed != nil {
-		return failed
+	} else {
+		defer n.gate.times.add(time.Now())
+		if failed := n.ledger.View(func(tx *ledger.Tx) error {
+			_, _, err = govern.WeighLocal(tx, l)
+			return nil
+		}); failed != nil {
+			return failed
+		}
 	}
 	no, ok := errors.AsType[*ledger.Refusal](err)
 	if err == nil || !ok || no.Code != ledger.Forbidden {
@@ -380,7 +381,7 @@ func (n *Node) postStats() (out []api.Stat) {
 	}
 	f := n.work.post.Office().Figures()
 	add := func(counter bool, name, help string, v float64, labels ...string) {
-		s := api.Stat{Name: "selvage_kernel_" + name, Help: help, Value: v, Counter: counter, Labels: map[string]string{}}
+		s := api.Stat{Name: kernelPrefix + name, Help: help, Value: v, Counter: counter, Labels: map[string]string{}}
 		for i := 0; i+1 < len(labels); i += 2 {
 			s.Labels[labels[i]] = labels[i+1]
 		}
@@ -401,18 +402,8 @@ func (n *Node) postStats() (out []api.Stat) {
 	add(false, "messages_unacknowledged", "reliable messages of this node that were not acknowledged", float64(f.Pending))
 	add(false, "requests_open", "requests of this node that wait for their replies", float64(f.Calls))
 	add(false, "dead_letters", "dead letters that this node keeps", float64(f.Letters))
-	const latency = "time from sending a message to its reading: readings within le ms"
-	sum := uint64(0)
-	for i, ms := range post.Buckets {
-		sum += f.Latency[i]
-		add(true, "ipc_latency_ms_bucket", latency, float64(sum), "le", strconv.Itoa(ms))
-	}
-	sum += f.Latency[len(post.Buckets)]
-	add(true, "ipc_latency_ms_bucket", latency, float64(sum), "le", "+Inf")
-	add(true, "ipc_latency_ms_sum", "sum of the times of ipc_latency_ms_bucket, in ms",
-		float64(f.LatencySum)/float64(time.Millisecond))
-	add(true, "ipc_latency_ms_count", "readings in ipc_latency_ms_bucket", float64(sum))
-	return out
+	return append(out, bucketStats("ipc_latency_ms", "time from sending a message to its reading", "readings", f.Latency[:],
+		f.LatencySum)...)
 }
 
 // A processWriter is the log of a process.

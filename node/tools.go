@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/skill"
@@ -44,6 +45,7 @@ func (n *Node) tools() *api.ToolBench {
 				return sandbox.Result{}, err
 			}
 			defer m.Close()
+			defer n.toolTimes.add(time.Now())
 			return m.Run(ctx, call), nil
 		},
 	}
