@@ -423,6 +423,12 @@ func (c *Courier) Request(ctx context.Context, from kernel.PID, m *post.Message)
 		return nil, err
 	}
 	if s, all := c.service(m); all != nil && s.Method != "" {
+		if strings.Contains(s.Name, "/") { // of an app: what a person or an agent does by the command app.call
+			if no := c.weigh(e, "app.call", ""); no != nil {
+				c.buryDenied(m, no)
+				return nil, no
+			}
+		}
 		return c.callService(ctx, e, m, s)
 	}
 	to, no := c.find(ctx, e, m)

@@ -566,7 +566,8 @@ func (o offered) Call(ctx context.Context, company, _, name, method string, para
 }
 
 // A process reaches the services of its company's apps as service:APP/SERVICE, on any node, and a service of
-// the mesh by its name, which goes first. Those of another company's apps are not there for it.
+// the mesh by its name, which goes first. Those of another company's apps are not there for it. The gate weighs a call
+// of an app's method as the command app.call.
 func TestServicesOfAppsAreReachedByMessage(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, "n1", "n2")
@@ -625,6 +626,22 @@ func TestServicesOfAppsAreReachedByMessage(t *testing.T) {
 		mine: "service:shop/closed/sell"} {
 		if got, err := ask(by, to); err == nil {
 			t.Errorf("process %s asked %s and got %s", by, to, got)
+		}
+	}
+	// A rule about app.call holds for messages too, of methods of apps alone.
+	w.weigh = func(a Act) error {
+		if a.Action == "app.call" {
+			return post.Fail(post.GovernanceDenied, "no calls today")
+		}
+		return nil
+	}
+	denied := w.process(t, "n1", "denied", of("acme"), func(e *kernel.Entry) { e.Agent = "ada" })
+	for to, want := range map[string]bool{"service:shop/till/sell": false, "service:shop/till": true,
+		"service:bank/open": true} {
+		_, err := ask(denied, to)
+		f, is := errors.AsType[*post.Failure](err)
+		if (err == nil) != want || err != nil && (!is || f.Reason != post.GovernanceDenied) {
+			t.Errorf("with a rule against calls, %s: %v", to, err)
 		}
 	}
 }

@@ -33,9 +33,7 @@ func (c *Courier) depart(now time.Time, from kernel.PID, m *post.Message) (kerne
 		return e, post.Fail(post.NotAllowed, "signal %s: only a kernel sends it", s.Kind)
 	}
 	if no := c.weigh(e, actionOf(m.Payload), m.Payload.Tool); no != nil {
-		if no.Reason != post.Unreachable { // it can not be told: the sender tries again
-			c.office.Bury(now, m, no)
-		}
+		c.buryDenied(m, no)
 		return e, no
 	}
 	if from == kernel.KernelPID {
@@ -47,6 +45,14 @@ func (c *Courier) depart(now time.Time, from kernel.PID, m *post.Message) (kerne
 		}
 	}
 	return e, c.charge(from, kernel.Messages)
+}
+
+// buryDenied keeps what the gate did not permit as a dead letter. Where the gate could not be asked, the sender tries
+// again.
+func (c *Courier) buryDenied(m *post.Message, no *post.Failure) {
+	if no.Reason != post.Unreachable {
+		c.office.Bury(time.Now(), m, no)
+	}
 }
 
 // charge counts a message, and a tool call too, against the limit of its sender.
