@@ -37,6 +37,9 @@ const (
 	freshFor = 200 * time.Millisecond
 	// leaseEvery is how often the deadlines of processes are set to the end of the lease.
 	leaseEvery = 250 * time.Millisecond
+	// leaseWait is how long a start waits for a lease, leasePoll lies between two looks.
+	leaseWait = 15 * time.Second
+	leasePoll = 20 * time.Millisecond
 	// termGrace is the time between TERM and KILL.
 	termGrace = 5 * time.Second
 	// startWait bounds one start: a module is fetched and compiled, an image is there already or
@@ -346,7 +349,7 @@ func (h *Host) Spawn(ctx context.Context, spec kernel.Spec) (kernel.Entry, error
 	if err := spec.Validate(); err != nil {
 		return kernel.Entry{}, err
 	}
-	if h.cfg.Authority() <= h.cfg.Clock() {
+	if !h.holds(ctx) {
 		return kernel.Entry{}, kernel.Errorf(kernel.SpawnFailed,
 			"the node has no lease of the mesh now, and starts nothing until it hears its leader again")
 	}
@@ -366,6 +369,22 @@ func (h *Host) Spawn(ctx context.Context, spec kernel.Spec) (kernel.Entry, error
 	}
 	e, _ := h.table.Find(l.pid)
 	return e, nil
+}
+
+// holds waits until the node has a lease: one that has just begun gets its first.
+func (h *Host) holds(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, leaseWait)
+	defer cancel()
+	for h.cfg.Authority() <= h.cfg.Clock() {
+		select {
+		case <-time.After(leasePoll):
+		case <-ctx.Done():
+			return false
+		case <-h.ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // enter gives a slot a new process in the table, and makes the slot known. h.mu is held.
