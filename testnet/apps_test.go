@@ -30,6 +30,9 @@ const decides = `echo "decides $SELVAGE_APP_VERSION $SELVAGE_NODE" >> "$NOTES"
 while [ ! -e "$GO" ]; do sleep 0.1; done
 [ "$SELVAGE_APP_VERSION" != 3.0.0 ]`
 
+// installed is the program of the hook that comes after the installation: it notes when it runs.
+const installed = `echo "$(date +%s%N) began" > "$NOTES.installed"`
+
 // shop packs a version of the app.
 func shop(t *testing.T, version string, env map[string]string) string {
 	t.Helper()
@@ -38,12 +41,13 @@ func shop(t *testing.T, version string, env map[string]string) string {
 		"capabilities": map[string]any{"shell": true}, "health": map[string]any{"within": "1s"},
 		"services": []any{map[string]any{"name": "till", "script": "till.sh", "env": env,
 			"methods": []any{map[string]any{"name": "where"}}}},
-		"hooks": map[string]any{"health": map[string]any{"script": "decides.sh", "env": env, "time": "2m"}}})
+		"hooks": map[string]any{"health": map[string]any{"script": "decides.sh", "env": env, "time": "2m"},
+			"on_install": map[string]any{"script": "installed.sh", "env": env}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b, err := plugin.Pack(plugin.Files{"selvage-app.json": manifest, "till.sh": []byte(till),
-		"decides.sh": []byte(decides)}, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+		"decides.sh": []byte(decides), "installed.sh": []byte(installed)}, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,13 +113,28 @@ func TestAppsOfAMesh(t *testing.T) {
 	body := func(version string) map[string]any {
 		return map[string]any{"archive": shop(t, version, env), "grant": []string{"shell"}}
 	}
-	must(t, p, "POST", at+"/apps", body("1.0.0"), nil)
+	first := body("1.0.0")
+	asked := time.Now()
+	must(t, p, "POST", at+"/apps", first, nil)
+	within(2*time.Minute).Until(t, "the program of on_install has run", func() bool {
+		var a shopRow
+		must(t, p, "GET", at+"/apps/shop", nil, &a)
+		return len(a.Hooks) > 0 && a.Hooks[0].State == "succeeded"
+	})
+	known := time.Now()
+	if began := notesOf(t, notes+".installed"); len(began) == 1 {
+		t.Logf("the program of on_install began %s after the installation was asked for, and its end was known %s later",
+			time.Duration(began[0].at-asked.UnixNano()).Round(time.Millisecond),
+			time.Duration(known.UnixNano()-began[0].at).Round(time.Millisecond))
+	} else {
+		t.Errorf("the program of on_install ran as %v", began)
+	}
 	now("version 1.0.0 is installed", "1.0.0", settled("1.0.0"))
 
 	if err := os.WriteFile(ready, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first, err := p.Node(leaderOf(t, p))
+	leads, err := p.Node(leaderOf(t, p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,10 +142,10 @@ func TestAppsOfAMesh(t *testing.T) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		_, _ = first.Call(ctx, "POST", at+"/apps/shop/upgrade", two, nil, "Idempotency-Key", "two")
+		_, _ = leads.Call(ctx, "POST", at+"/apps/shop/upgrade", two, nil, "Idempotency-Key", "two")
 	}()
 	time.Sleep(20 * time.Millisecond) // somewhere in the upgrade: whole or not at all is what has to hold
-	if err := p.Kill(first.Name); err != nil {
+	if err := p.Kill(leads.Name); err != nil {
 		t.Fatal(err)
 	}
 	within(2*time.Minute).Until(t, "the upgrade is asked for again", func() bool {
@@ -135,12 +154,12 @@ func TestAppsOfAMesh(t *testing.T) {
 		if a.Version == "2.0.0" {
 			return true
 		}
-		_, err := other(t, p, first.Name).Call(t.Context(), "POST", at+"/apps/shop/upgrade", two, nil,
+		_, err := other(t, p, leads.Name).Call(t.Context(), "POST", at+"/apps/shop/upgrade", two, nil,
 			"Idempotency-Key", "two")
 		return err == nil
 	})
 	home := now("version 2.0.0 is kept", "2.0.0", settled("2.0.0"))
-	if err := p.Start(t.Context(), first.Name); err != nil {
+	if err := p.Start(t.Context(), leads.Name); err != nil {
 		t.Fatal(err)
 	}
 
