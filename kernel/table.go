@@ -15,10 +15,8 @@ const (
 	KindKernel    Kind = "kernel"  // the node itself, PID 0
 	KindRun       Kind = "run"     // a run of a company's agent
 	KindService   Kind = "service" // a service of a workspace
-	KindApp       Kind = "app"
-	KindPlugin    Kind = "plugin"
-	KindNative    Kind = "native" // a command of the machine
-	KindWasm      Kind = "wasm"   // a module in the sandbox
+	KindNative    Kind = "native"  // a command of the machine
+	KindWasm      Kind = "wasm"    // a module in the sandbox
 	KindContainer Kind = "container"
 )
 

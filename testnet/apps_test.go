@@ -47,7 +47,8 @@ func shop(t *testing.T, version string, env map[string]string) string {
 		t.Fatal(err)
 	}
 	b, err := plugin.Pack(plugin.Files{"selvage-app.json": manifest, "till.sh": []byte(till),
-		"decides.sh": []byte(decides), "installed.sh": []byte(installed)}, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+		"decides.sh": []byte(decides), "installed.sh": []byte(installed)},
+		ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,8 @@ selvageCallTool, which calls them. --tools lists groups instead, such as issues,
 (contract is one of them), and --all lists everything, at some 60,000 tokens.
 At /mcp the same is said by ?tools=issues,runs and ?tools=all.
 
-It reads PAPERCLIP_API_URL (or SELVAGE_API_URL, or --api), PAPERCLIP_API_KEY (or
+It reads PAPERCLIP_API_URL (or SELVAGE_API_URL, or --api, or the socket SELVAGE_API_SOCKET
+that a process without a network has), PAPERCLIP_API_KEY (or
 SELVAGE_API_KEY, or what auth login has kept), and the defaults PAPERCLIP_COMPANY_ID, PAPERCLIP_AGENT_ID and
 PAPERCLIP_RUN_ID.`,
 		Example: `  {"mcpServers": {"selvage": {"command": "selvage", "args": ["mcp"],
