@@ -138,11 +138,18 @@ func run(ctx context.Context, args []string) error {
 			}
 		})
 	}
-	for _, t := range r.targets {
+	began := time.Now()
+	say := func(at time.Time, what string) {
+		fmt.Printf("%s in %s, %s since the start\n", what, time.Since(at).Round(time.Second), time.Since(began).Round(time.Second))
+	}
+	for i, t := range r.targets {
+		at := time.Now()
+		fmt.Printf("%d of %d: %s…\n", i+1, len(r.targets), t)
 		if err := r.build(ctx, t); err != nil {
 			packing.Wait()
 			return errors.Join(append(errs, fmt.Errorf("build %s: %w", t, err))...)
 		}
+		say(at, "built "+t.String())
 		program := r.binary[t]
 		pack("archive "+t.String(), func() error { return r.archive(t, program) })
 		for _, format := range []string{"deb", "rpm"} {
@@ -151,8 +158,10 @@ func run(ctx context.Context, args []string) error {
 			}
 		}
 	}
+	at := time.Now()
 	pack("image", r.image)
 	packing.Wait()
+	say(at, "packed the rest")
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -220,7 +229,6 @@ func (r *release) build(ctx context.Context, t target) error {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
 	r.binary[t] = path
-	fmt.Println("built", t)
 	return nil
 }
 
