@@ -48,7 +48,6 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/company"
-	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/secret"
 )
 
@@ -139,12 +138,6 @@ func deviceKey(path string, log *slog.Logger) ([]byte, error) {
 	return seed, os.Rename(tmp, path)
 }
 
-var (
-	errCancelled = errors.New("cancelled")
-	errLate      = errors.New("timed out")
-	errLease     = errors.New("the node's lease ended")
-)
-
 type config struct {
 	URL      string          `json:"url"`
 	Token    live.Value      `json:"authToken"`
@@ -168,40 +161,16 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
 		return process.Failure("The agent's adapterConfig is malformed")
 	}
-	limit, source := process.Timeout(c.Timeout)
-	whole := ctx
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	defer a.Begin(inv.Run.ID, func() { stop(errCancelled) })()
-	timer := time.AfterFunc(limit, func() { stop(errLate) })
-	defer timer.Stop()
-	defer live.Watch(ctx, inv, func() { stop(errLease) })()
+	bound, ctx, over := process.Within(ctx, &a.Runs, inv, c.Timeout)
+	defer over()
 	hide := append([]string{string(c.Token), string(c.Other), string(c.Password)}, inv.Secrets...)
 	t := &talk{a: a, inv: inv, c: c, red: secret.NewRedactor(hide)}
 	err := t.run(ctx)
-	said, empty, reason := t.red.Clean(t.said.String()), "", "completed"
-	out := company.Outcome{Status: entity.RunSucceeded, Stdout: &said, Stderr: &empty}
-	cause := context.Cause(ctx)
-	switch {
-	case err == nil:
-	case errors.Is(cause, errCancelled):
-		out.Status, out.ErrorCode, out.Error, reason = entity.RunCancelled, "cancelled", "Cancelled", "cancelled"
-	case errors.Is(cause, errLate):
-		out.Status, out.ErrorCode, reason = entity.RunTimedOut, "timeout", "timeout"
-		out.Error = fmt.Sprintf("Timed out after %ds", int64(limit.Seconds()))
-	case errors.Is(cause, errLease), whole.Err() != nil:
-		return process.Interrupted("The node stopped the run")
-	default:
-		out.Status, out.ErrorCode, out.Error, reason = entity.RunFailed, "adapter_failed", t.red.Clean(err.Error()),
-			"adapter_failed"
+	return bound.Ended(company.Outcome{}, t.red.Clean(t.said.String()), err, t.red, func(out *company.Outcome) {
 		if refused, ok := errors.AsType[*gatewayError](err); ok && refused.unknown() {
 			out.ErrorCode = "auth_required"
 		}
-	}
-	out.Result, _ = json.Marshal(map[string]any{"summary": said, "stopReason": reason, "timeoutFired": reason == "timeout",
-		"timeoutSource":       source,
-		"effectiveTimeoutSec": int64(limit.Seconds()), "sessionKey": t.session, "gatewayRunId": t.gatewayRun}) // never fails
-	return out
+	}, map[string]any{"sessionKey": t.session, "gatewayRunId": t.gatewayRun})
 }
 
 // A talk is the conversation of one run, in one goroutine.
@@ -300,7 +269,7 @@ func (t *talk) run(ctx context.Context) error {
 	}
 	if err := t.call(ctx, "agent.wait", map[string]any{"runId": t.gatewayRun, "timeoutMs": limit.Milliseconds()},
 		&end); err != nil {
-		if errors.Is(context.Cause(ctx), errCancelled) || errors.Is(context.Cause(ctx), errLate) {
+		if errors.Is(context.Cause(ctx), process.ErrCancelled) || errors.Is(context.Cause(ctx), process.ErrLate) {
 			t.abort(to, head, token)
 		}
 		return err

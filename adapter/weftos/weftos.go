@@ -100,52 +100,24 @@ type config struct {
 // Settings returns a zero value of what adapterConfig is decoded into.
 func Settings() any { return config{} }
 
-var (
-	errCancelled = errors.New("cancelled")
-	errLate      = errors.New("timed out")
-	errLease     = errors.New("the node may not act any more")
-)
-
 // Invoke works on the run's issue, or on the agent's open issues.
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
 	var c config
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
 		return process.Failure("The agent's adapterConfig is malformed")
 	}
-	limit, source := process.Timeout(c.Timeout)
-	whole := ctx
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	defer a.Begin(inv.Run.ID, func() { stop(errCancelled) })()
-	timer := time.AfterFunc(limit, func() { stop(errLate) })
-	defer timer.Stop()
-	defer live.Watch(ctx, inv, func() { stop(errLease) })()
+	bound, ctx, over := process.Within(ctx, &a.Runs, inv, c.Timeout)
+	defer over()
 	j, err := a.job(inv, c)
 	if err == nil {
 		err = j.run(ctx)
 	}
-	said, empty, reason := j.red.Clean(j.said.String()), "", "completed"
-	out := company.Outcome{Status: entity.RunSucceeded, Stdout: &said, Stderr: &empty, Usage: j.usage(), Cost: j.cost(c)}
-	switch cause := context.Cause(ctx); {
-	case err == nil:
-	case errors.Is(cause, errCancelled):
-		out.Status, out.ErrorCode, out.Error, reason = entity.RunCancelled, "cancelled", "Cancelled", "cancelled"
-	case errors.Is(cause, errLate):
-		out.Status, out.ErrorCode, reason = entity.RunTimedOut, "timeout", "timeout"
-		out.Error = fmt.Sprintf("Timed out after %ds", int64(limit.Seconds()))
-	case errors.Is(cause, errLease), whole.Err() != nil:
-		return process.Interrupted("The node stopped the run")
-	default:
-		out.Status, out.ErrorCode, out.Error, reason = entity.RunFailed, "adapter_failed", j.red.Clean(err.Error()),
-			"adapter_failed"
+	out := company.Outcome{Usage: j.usage(), Cost: j.cost(c)}
+	return bound.Ended(out, j.red.Clean(j.said.String()), err, j.red, func(out *company.Outcome) {
 		if no, ok := errors.AsType[*kernelError](err); ok {
 			out.ErrorCode, out.Transient = no.code(), no.passing()
 		}
-	}
-	out.Result, _ = json.Marshal(map[string]any{"summary": said, "stopReason": reason, "timeoutFired": reason == "timeout",
-		"timeoutSource":       source,
-		"effectiveTimeoutSec": int64(limit.Seconds()), "tasks": j.done}) // never fails
-	return out
+	}, map[string]any{"tasks": j.done})
 }
 
 // A job is the work of one run, in one goroutine.
