@@ -99,7 +99,7 @@ func noteMux() Mux {
 		return ErasePayloads(c.Tx, c.Cmd.Company, 2), nil
 	})
 	Handle(m, "note.wipe", func(c *Context, p notePut) (any, error) {
-		return DeleteCompany(c.Tx, c.Cmd.Company, 10+10*len(p.Text)), nil
+		return deleteCompany(c.Tx, c.Cmd.Company, 10+10*len(p.Text)), nil
 	})
 	Handle(m, "note.defer", func(c *Context, p notePut) (any, error) { c.Defer(); return nil, nil })
 	Handle(m, "note.endSession", func(c *Context, p notePut) (any, error) { EndSession(c, c.Session); return nil, nil })
@@ -658,4 +658,18 @@ type emptyState struct{}
 func (emptyState) Get([]byte) ([]byte, bool) { return nil, false }
 func (emptyState) Scan(_, _ []byte, _ bool) iter.Seq2[[]byte, []byte] {
 	return func(func([]byte, []byte) bool) {}
+}
+
+// deleteCompany is a handler's work that touches many rows: it removes at most limit rows of
+// a company, of every table, and returns whether there are more.
+func deleteCompany(tx *Tx, company CompanyID, limit int) (more bool) {
+	n := 0
+	for k := range tx.Prefix(Key("c", string(company), "")) {
+		if n == limit {
+			return true
+		}
+		n++
+		tx.Delete(k)
+	}
+	return false
 }

@@ -168,19 +168,3 @@ func eraseBody(tx *Tx, key []byte, match func(at uint64, body []byte) bool) {
 		tx.Set(key, out)
 	}
 }
-
-// DeleteCompany removes at most limit rows of a company, of every table, and
-// returns whether there are more. A handler calls it with a limit well below
-// MaxTouched and goes on by follow-up commands until nothing is left. The
-// chain keeps the hashes of what the company did.
-func DeleteCompany(tx *Tx, company CompanyID, limit int) (more bool) {
-	n := 0
-	for k := range tx.Prefix(Key("c", string(company), "")) {
-		if n == limit {
-			return true
-		}
-		n++
-		tx.Delete(k)
-	}
-	return false
-}

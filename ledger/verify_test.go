@@ -205,7 +205,7 @@ func TestMerkleRootIsThatOfRFC6962(t *testing.T) {
 func TestDeletingACompanyGoesOnInChunks(t *testing.T) {
 	l, w := newLedger(t, func(c *Config) {
 		c.Mux["note.deleteCompany"] = func(c *Context) ([]byte, error) {
-			return Marshal(DeleteCompany(c.Tx, c.Cmd.Company, 7)), nil
+			return Marshal(deleteCompany(c.Tx, c.Cmd.Company, 7)), nil
 		}
 	}), newWorld(t)
 	k := w.found()

@@ -161,16 +161,3 @@ func ask(x []float32, stride int) (question, error) {
 
 // inverseRoot is 1/√sum. A root and a quotient are rounded alike on every processor.
 func inverseRoot(sum int64) float32 { return float32(1 / math.Sqrt(float64(sum))) }
-
-// Cosine is the similarity of two vectors, -1 to 1.
-func Cosine(a, b Vector) float32 {
-	if a.Dims() != b.Dims() || a.Dims() == 0 {
-		return 0
-	}
-	var ab, aa, bb int64
-	for i := range a.Dims() {
-		x, y := int64(int8(a[vectorHead+i])), int64(int8(b[vectorHead+i]))
-		ab, aa, bb = ab+x*y, aa+x*x, bb+y*y
-	}
-	return float32(ab) * inverseRoot(aa) * inverseRoot(bb)
-}

@@ -63,8 +63,6 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprint("exit status ", int(s)) }
 
-func newRoot() *cobra.Command { return newRootWith(&cli.CLI{}) }
-
 func newRootWith(c *cli.CLI) *cobra.Command {
 	root := &cobra.Command{
 		Use:               "selvage",

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/testnet/testkit"
 )
@@ -88,6 +90,9 @@ var notJSON = []string{"selvage org svg", "selvage org png", "selvage audit csv"
 
 // inTests are the commands that have their own tests.
 var inTests = map[string]func(*testing.T){"selvage mcp": TestMCPOverStdio}
+
+// newRoot is every command, of a caller who said nothing.
+func newRoot() *cobra.Command { return newRootWith(&cli.CLI{}) }
 
 // commandOf returns the command of a line, "" for none.
 func commandOf(args []string) string {

@@ -72,17 +72,6 @@ func costCells(tx *ledger.Tx, company ledger.CompanyID, s Span) iter.Seq[CostCel
 	}
 }
 
-// CostsOfAgent yields the cost events of an agent's work, by time.
-func CostsOfAgent(tx *ledger.Tx, company ledger.CompanyID, agent string) iter.Seq[CostEvent] {
-	return func(yield func(CostEvent) bool) {
-		for row := range costsByAgent.IDs(tx, company, agent, false) {
-			if e, ok := CostEvents.Get(tx, company, row); ok && !yield(e) {
-				return
-			}
-		}
-	}
-}
-
 // CostsOfAgentSince yields the cost events of an agent's work since a time, newest first.
 func CostsOfAgentSince(tx *ledger.Tx, company ledger.CompanyID, agent string, since core.Time) iter.Seq[CostEvent] {
 	return func(yield func(CostEvent) bool) {

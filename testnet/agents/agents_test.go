@@ -522,7 +522,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 func costsOf(t *testing.T, b *testkit.Bed, of ledger.CompanyID, agent string) (out []money.CostEvent) {
 	t.Helper()
 	if _, err := b.Nodes[0].View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
-		for e := range money.CostsOfAgent(tx, of, agent) {
+		for e := range money.CostsOfAgentSince(tx, of, agent, 0) {
 			out = append(out, e)
 		}
 		return nil

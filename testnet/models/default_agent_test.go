@@ -150,7 +150,7 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 	b.Until("its calls are booked", func() bool {
 		paid, embedded := false, 0
 		if _, err := b.Nodes[0].View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
-			for e := range money.CostsOfAgent(tx, of, agent.ID) {
+			for e := range money.CostsOfAgentSince(tx, of, agent.ID, 0) {
 				paid = paid || e.Biller == "box" && e.Model == "gemma" && e.InputTokens+e.CachedInputTokens > 100 &&
 					e.OutputTokens > 0 && e.Cost > 0
 				if e.OutputTokens == 0 && e.InputTokens > 0 && e.Cost > 0 {

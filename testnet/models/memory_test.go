@@ -96,7 +96,7 @@ func TestMemoriesAreEmbeddedByARealModel(t *testing.T) {
 	b.Until("the calls are booked to who pays", func() bool {
 		by := map[string]int{}
 		if _, err := b.Nodes[0].View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
-			for e := range money.CostsOfAgent(tx, of, agent.ID) {
+			for e := range money.CostsOfAgentSince(tx, of, agent.ID, 0) {
 				if e.InputTokens > 0 && e.Cost > 0 && e.Run == "" {
 					by[e.Biller]++
 				}

@@ -205,7 +205,7 @@ func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
 	b.Until("the purse has told of five calls and given back what it held", func() bool {
 		events = nil
 		if _, err := b.Nodes[0].View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
-			for e := range money.CostsOfAgent(tx, of, a.ID) {
+			for e := range money.CostsOfAgentSince(tx, of, a.ID, 0) {
 				events = append(events, e)
 			}
 			return nil

@@ -132,7 +132,7 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 		return func(t *testing.T, r entity.Run, _ string) {
 			var events []money.CostEvent
 			_, err := n.View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
-				for e := range money.CostsOfAgent(tx, r.Company, r.Agent) {
+				for e := range money.CostsOfAgentSince(tx, r.Company, r.Agent, 0) {
 					if string(e.Run) == r.ID {
 						events = append(events, e)
 					}
@@ -319,7 +319,7 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 		for _, d := range days {
 			var cost core.Money
 			events := 0
-			for e := range money.CostsOfAgent(tx, d.of, d.agent) {
+			for e := range money.CostsOfAgentSince(tx, d.of, d.agent, 0) {
 				cost, events = cost.Plus(e.Cost), events+1
 				if e.Reservation != "" {
 					metered[d.of] = metered[d.of].Plus(e.Cost)
