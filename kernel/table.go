@@ -78,7 +78,8 @@ type Table struct {
 	max   int
 	found func(Entry, []Finding)
 
-	mu       sync.Mutex // guards what follows
+	// mu guards what follows. Each message looks several processes up, most of them at once.
+	mu       sync.RWMutex
 	next     PID
 	live     map[PID]*Entry
 	spawned  int   // live entries that count against max
@@ -297,8 +298,8 @@ func (t *Table) find(pid PID) (*Entry, error) {
 
 // Find returns a process, also one that has ended lately.
 func (t *Table) Find(pid PID) (Entry, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	if e, ok := t.live[pid]; ok {
 		return *e, true
 	}
@@ -310,16 +311,16 @@ func (t *Table) Find(pid PID) (Entry, bool) {
 
 // Receives reports whether a process lives and may have messages.
 func (t *Table) Receives(pid PID) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	e, ok := t.live[pid]
 	return ok && e.Capabilities.CanIPC
 }
 
 // Select returns the living processes that match, by PID. match does not call the table.
 func (t *Table) Select(match func(*Entry) bool) (out []Entry) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	for _, e := range t.live {
 		if match(e) {
 			out = append(out, *e)
@@ -331,8 +332,8 @@ func (t *Table) Select(match func(*Entry) bool) (out []Entry) {
 
 // List returns the living processes by PID, and those that ended lately if all is set.
 func (t *Table) List(all bool) []Entry {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	out := make([]Entry, 0, len(t.live))
 	for _, e := range t.live {
 		out = append(out, *e)
@@ -367,7 +368,7 @@ func (t *Table) Figures() Figures {
 
 // Next returns the PID that the next process gets.
 func (t *Table) Next() PID {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	return t.next
 }

@@ -128,10 +128,12 @@ type Courier struct {
 	table  *kernel.Table
 	signal func(pid kernel.PID, name string) error
 
+	permitMu sync.RWMutex // guards permits, at which each message looks
+	permits  map[Act]time.Time
+
 	mu      sync.Mutex // guards what follows
 	lines   map[string]*line
 	found   map[string]found
-	permits map[Act]time.Time
 	readers []*reader // of topics
 	subs    uint64    // subscriptions since the start
 	streams map[kernel.PID]*stream
@@ -575,23 +577,33 @@ func (c *Courier) Receive(ctx context.Context, pid kernel.PID, most int, wait ti
 	}
 }
 
-// takeSome takes messages one by one as far as an answer holds them, and asks the gate about
-// tool calls, which the receiver is to execute.
+// takeSome takes messages as far as an answer holds them, and asks the gate about tool calls, which
+// the receiver is to execute.
 func (c *Courier) takeSome(pid kernel.PID, most int) (out []*post.Message, err error) {
 	bytes, timed := 0, false
 	for len(out) < most && bytes < answerBytes {
-		got, err := c.office.Take(time.Now(), pid, 1)
+		got, err := c.office.TakeSome(time.Now(), pid, most-len(out), answerBytes-bytes)
 		if err != nil || len(got) == 0 {
 			break
 		}
-		m := got[0]
-		timed = timed || m.WantsReply || m.Reliable
-		if no := c.handlerGate(pid, m); no != nil {
-			c.office.Refuse(time.Now(), pid, m, no)
-			continue
+		left := got[:0]
+		for _, m := range got {
+			timed = timed || m.WantsReply || m.Reliable
+			if no := c.handlerGate(pid, m); no != nil {
+				c.office.Refuse(time.Now(), pid, m, no)
+				continue
+			}
+			left = append(left, m)
+			bytes += m.Payload.Size()
 		}
-		out = append(out, m)
-		bytes += m.Payload.Size()
+		if out == nil {
+			out = left
+		} else {
+			out = append(out, left...)
+		}
+		if len(left) == len(got) {
+			break // none was refused: this is what there is
+		}
 	}
 	if timed {
 		c.kick()

@@ -84,9 +84,9 @@ func (c *Courier) weigh(e kernel.Entry, action, tool string) *post.Failure {
 	}
 	act := Act{Action: action, Company: e.Company, Agent: e.Agent, Run: e.Run, Tool: tool}
 	now := time.Now()
-	c.mu.Lock()
+	c.permitMu.RLock()
 	until, ok := c.permits[act]
-	c.mu.Unlock()
+	c.permitMu.RUnlock()
 	if ok && now.Before(until) {
 		return nil
 	}
@@ -96,8 +96,8 @@ func (c *Courier) weigh(e kernel.Entry, action, tool string) *post.Failure {
 		}
 		return post.Fail(post.Unreachable, "the gate can not be asked: %v", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.permitMu.Lock()
+	defer c.permitMu.Unlock()
 	if len(c.permits) >= maxPermits {
 		clear(c.permits)
 	}

@@ -142,6 +142,13 @@ func (o *Office) credit(b *inbox, m *Message) {
 	b.used--
 	b.bytes -= m.Payload.Size()
 	o.held -= m.Payload.Size()
+	if b.used <= o.cfg.inboxMessages/refillPart {
+		o.admit(b)
+	}
+}
+
+// admit lets in who waits for credits of an inbox, as far as there are any.
+func (o *Office) admit(b *inbox) {
 	for len(b.wait) > 0 && o.fits(b, b.wait[0].m) {
 		w := b.wait[0]
 		b.wait[0] = waiter{}
@@ -192,6 +199,28 @@ func (o *Office) Take(now time.Time, pid kernel.PID, most int) ([]*Message, erro
 	return o.take(now, b, nil, most), nil
 }
 
+// TakeSome is Take up to so many bytes of payloads; one message is always handed out.
+func (o *Office) TakeSome(now time.Time, pid kernel.PID, most, bytes int) ([]*Message, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b := o.inbox(pid)
+	if b == nil {
+		return nil, Fail(TargetNotFound, "process %s does not run on node %s", pid, o.cfg.Node)
+	}
+	n, size := 0, 0
+	for _, m := range b.queue[b.head:] {
+		if n == most || n > 0 && size >= bytes {
+			break
+		}
+		size += m.Payload.Size()
+		n++
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	return o.take(now, b, make([]*Message, 0, n), n), nil
+}
+
 // TakeInto is Take for a reader that brings its own room.
 func (o *Office) TakeInto(now time.Time, pid kernel.PID, room []*Message) ([]*Message, error) {
 	o.mu.Lock()
@@ -228,6 +257,8 @@ func (o *Office) take(now time.Time, b *inbox, out []*Message, most int) []*Mess
 	}
 	if b.len() > 0 {
 		b.signal()
+	} else {
+		o.admit(b)
 	}
 	return out
 }

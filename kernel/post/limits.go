@@ -15,6 +15,11 @@ const (
 	InboxMessages = 1024
 	InboxBytes    = 64 << 20
 	InboxWaiters  = 256
+	// refillPart is down to which part of its messages an inbox that was full is read before it lets in
+	// who waits: many at once, who then send for a while without waiting. One at a time each message
+	// would wait for its sender to be woken, and the inbox would stay full. What is still full at the
+	// next tick lets in as many as there is room for, so that a slow reader's senders move on.
+	refillPart = 2
 	// NodeBytes bounds what all inboxes of a node hold together, what waits for them included.
 	NodeBytes = 256 << 20
 	// LinkWindow and LinkBytes are the credits of the way to one node: messages that were sent

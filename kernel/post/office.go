@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/selvage-mesh/selvage/kernel"
@@ -42,9 +43,10 @@ type bugs struct {
 type Office struct {
 	cfg Config
 
+	next atomic.Uint64 // of IDs
+
 	mu          sync.Mutex // guards what follows
-	next        uint64
-	held        int // bytes in inboxes, and waiting for them
+	held        int        // bytes in inboxes, and waiting for them
 	inboxes     map[kernel.PID]*inbox
 	links       map[string]*link
 	calls       map[string]*call
@@ -98,10 +100,7 @@ func (t *Ticket) end(answer *Message, f *Failure) {
 // Stamp gives a message its ID, its time and, where it has none, its deadline.
 func (o *Office) Stamp(now time.Time, m *Message) {
 	if m.ID == "" {
-		o.mu.Lock()
-		o.next++
-		n := o.next
-		o.mu.Unlock()
+		n := o.next.Add(1)
 		b := make([]byte, 0, 48)
 		b = append(append(append(b, "ipc-"...), o.cfg.Node[:min(12, len(o.cfg.Node))]...), '-')
 		b = append(strconv.AppendUint(b, o.cfg.Epoch, 36), '-')
@@ -336,6 +335,7 @@ func (o *Office) Tick(now time.Time) {
 		}
 		clear(b.wait[len(left):])
 		b.wait = left
+		o.admit(b)
 		for _, id := range sortedKeys(b.taken) {
 			if h := b.taken[id]; now.After(h.until) {
 				if h.m.Reliable {
@@ -363,10 +363,11 @@ func (o *Office) Tick(now time.Time) {
 	o.tickOutbox(now)
 }
 
-// waited returns the inboxes in which something has waited for too long.
+// waited returns the inboxes in which something has waited for too long, or waits although there is
+// room.
 func (o *Office) waited(now time.Time) (out []kernel.PID) {
 	for pid, b := range o.inboxes {
-		late := false
+		late := len(b.wait) > 0 && o.fits(b, b.wait[0].m)
 		for _, w := range b.wait {
 			late = late || now.After(w.m.Deadline)
 		}

@@ -160,6 +160,76 @@ func TestSendersWaitForCredits(t *testing.T) {
 	}
 }
 
+// A full inbox lets in who waits when half of it was read, or it is empty, and at a tick as far as there is
+// room.
+func TestAFullInboxIsReadDownToHalf(t *testing.T) {
+	o, _ := one(8, 1, 2)
+	fill := func() (waiting []*Ticket) {
+		t.Helper()
+		for range 12 {
+			ticket, err := o.Send(epoch0, message(o, "x"), here(2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ticket != nil && !over(ticket) {
+				waiting = append(waiting, ticket)
+			}
+		}
+		return waiting
+	}
+	in := func(all []*Ticket) (n int) {
+		for _, ticket := range all {
+			if over(ticket) {
+				n++
+			}
+		}
+		return n
+	}
+	take := func(n int) {
+		t.Helper()
+		if got, err := o.TakeSome(epoch0, 2, n, 1<<20); err != nil || len(got) != n {
+			t.Fatalf("took %d, want %d: %v", len(got), n, err)
+		}
+	}
+	waiting := fill()
+	take(3)
+	if len(waiting) != 4 || in(waiting) != 0 {
+		t.Fatalf("%d wait, %d are let in after three of eight", len(waiting), in(waiting))
+	}
+	o.Tick(epoch0)
+	if in(waiting) != 3 {
+		t.Errorf("a tick lets in %d, want as many as there is room for", in(waiting))
+	}
+	take(4)
+	if in(waiting) != 4 {
+		t.Errorf("half of it is read, and %d of 4 are in", in(waiting))
+	}
+	if got, _ := o.TakeSome(epoch0, 2, 10, 1); len(got) != 1 {
+		t.Errorf("%d messages are taken for a byte, want one", len(got))
+	}
+	take(4)
+	for range 8 { // requests that are not answered keep their credits
+		m := message(o, "q", func(m *Message) { m.WantsReply = true })
+		if _, err := o.Ask(epoch0, m, here(2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take(8)
+	last, _ := o.Send(epoch0, message(o, "x"), here(2))
+	if over(last) {
+		t.Error("it is let in without a credit")
+	}
+	for id := range o.inboxes[2].taken {
+		if err := o.Reply(epoch0, 2, id, TextOf("r")); err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	if o.Tick(epoch0); !over(last) {
+		t.Error("with one credit it is not let in by a tick")
+	}
+}
+
 func TestSendersInLineAreBounded(t *testing.T) {
 	o, _ := one(1, 1, 2)
 	for range 1 + InboxWaiters {
