@@ -25,8 +25,15 @@ const natsVersion = "v2.15.2"
 
 var processLines = []fromRoom{
 	{"SpawnModule", "ns/op", "a life of a WASM process: spawned, executed, ended", 1e-6, "%.3f ms", "≤ 1 ms"},
-	{"ProcessesAtRest", "MiB", "10,000 WASM processes at rest, memory", 1, "%.0f MiB", "≤ 100 MB"},
+	{"ProcessesAtRest", "MiB", "10,000 WASM processes that wait in _start, memory", 1, "%.0f MiB", ""},
 	{"ProcessesAtRest", "%core", "the same, processor", 1, "%.2f %% of a core", "< 1 %"},
+}
+
+// handlerLines are of a whole node, with logs and inboxes.
+var handlerLines = []fromRoom{
+	{"AtRest/handler", "MB", "10,000 WASM processes at rest, called once each (on_message), memory", 1, "%.0f MB", "≤ 100 MB"},
+	{"AtRest/handler", "%core", "the same, processor, with the node's own", 1, "%.2f %% of a core", "< 1 %"},
+	{"AtRest/fresh", "MB", "the same before their first message, memory", 1, "%.0f MB", ""},
 }
 
 var messageLines = []fromRoom{
@@ -41,6 +48,9 @@ var messageLines = []fromRoom{
 // kernelPart measures processes and messages, beside nats-server's request and reply in the same run.
 func kernelPart(ctx context.Context, b *bench) error {
 	if err := ofRoom(ctx, "./adapter/spawn", "^Benchmark(SpawnModule|ProcessesAtRest)$", processLines); err != nil {
+		return err
+	}
+	if err := ofRoom(ctx, "./testnet/testkit", "^BenchmarkAtRest$", handlerLines); err != nil {
 		return err
 	}
 	if err := ofRoom(ctx, "./testnet/testkit", "^BenchmarkMessages$", messageLines); err != nil {

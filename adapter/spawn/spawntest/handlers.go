@@ -93,15 +93,3 @@ func signed(v int64) (b []byte) {
 		b = append(b, c|0x80)
 	}
 }
-
-// Waits returns a module that exports _start alone, and waits there for a message that does not come:
-// a call of its host, for half a minute at a time.
-func Waits() []byte {
-	const request = `{"wait_ms":30000}`
-	code := slices.Concat([]byte{0, 0x03, 0x40, 0x41, 0, 0x41, 11, 0x41, 32, 0x41, byte(len(request)), 0x10, hostCall, 0x1a,
-		0x0c, 0, 0x0b})
-	m := module("_start", []byte{0x60, 0, 0}, code)
-	data := slices.Concat([]byte{2, 0, 0x41, 0, 0x0b}, name("ipc.receive"), []byte{0, 0x41, 32, 0x0b}, name(request))
-	at := len(m) - len(sized(append([]byte{1, 0, 0x41, 0, 0x0b}, name("ipc.reply")...))) - 1
-	return append(m[:at:at], section(11, data)...)
-}
