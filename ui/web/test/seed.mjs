@@ -42,7 +42,7 @@ for (const [i, title] of ['Every basin is sounded this year', 'Old notes are che
 const projects = await inParallel(3, 3, (i) => post(`${of}/projects`, { name: ['North basin', 'Old archive', 'Guide'][i], description: ['Soundings and charts of the north basin.', 'What the notes of forty years still say.', 'What new people read first.'][i], goalIds: [goal.id], leadAgentId: heads[i].id, status: 'in_progress', targetDate: ['2027-03-31', '2027-06-30', '2027-01-31'][i] }))
 let first // an issue that others wait for
 const labels = await inParallel(4, 4, (i) => post(`${of}/labels`, { name: ['chart', 'safety', 'paper work', 'field trip'][i], color: ['#0f766e', '#b91c1c', '#6b7280', '#2563eb'][i] }))
-const issues = await inParallel(Number(issueCount), 16, async (i) => {
+const makeIssue = async (i) => {
   const status = i > 100 && states[i % states.length] === 'blocked' ? 'in_progress' : states[i % states.length]
   const agent = workers[(i * 7) % workers.length]
   const issue = await post(`${of}/issues`, { title: `${verbs[i % 10]} ${things[(i * 3 + Math.floor(i / 10)) % 10]}`, description: i % 4 === 0 ? undefined : `What is there now, **what is wrong**, and a proposal.\n\n- read the notes of \`2024\`\n- ask the harbour master\n- write a table`,
@@ -51,7 +51,8 @@ const issues = await inParallel(Number(issueCount), 16, async (i) => {
   else if (status !== 'backlog') await ask(url, `/api/issues/${issue.id}`, 'PATCH', { status, ...(i % 6 === 5 && status === 'todo' ? {} : { assigneeAgentId: agent.id }) })
   first ??= issue.id
   return issue
-})
+}
+const issues = [await makeIssue(0), ...await inParallel(Number(issueCount) - 1, 16, (i) => makeIssue(i + 1))]
 await inParallel(12, 6, (i) => post(`/api/issues/${issues[i * 3].id}/comments`, { body: `I looked at the notes. The depth at buoy ${i + 1} is **${3 + i} m**, not ${4 + i} m.\n\n| buoy | chart | found |\n|---|---|---|\n| ${i + 1} | ${4 + i} | ${3 + i} |` }))
 await inParallel(5, 5, (i) => post(`${of}/approvals`, { type: 'request_board_approval', requestedByAgentId: agents[i].id, payload: { ...[{ title: 'Buy soundings of basin 3', summary: 'The old ones are from 1998. They cost US$240.' }, { title: 'Publish the map of the harbour', summary: 'All three basins are checked.' }, { title: 'Close the old archive', summary: 'Nobody has read it since spring; a copy stays.' }, { title: 'Ask the pilots about buoy 7', summary: 'Two notes say different depths.' }, { title: 'Use the larger model for reviews', summary: 'It finds twice as many mistakes, at four times the price.' }][i], recommendedAction: 'Approve' } }))
 await inParallel(4, 4, (i) => ask(url, `/api/issues/${issues[i * 11 + 3].id}`, 'PATCH', { assigneeAgentId: heads[i].id })) // which wakes them

@@ -3,7 +3,7 @@ import { keepPreviousData } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { keys } from '../../cache'
 import { useMaybeCompany } from '../../company'
-import { useCompanies, useMembers, useNames, useRead, useWrite } from '../../data'
+import { useCompanies, useMembers, useNames, useNamesIn, useRead, useWrite } from '../../data'
 import { moneyOf, number } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { post, type Schemas } from '../../http'
@@ -39,7 +39,7 @@ export function Page() {
   const made = useRead(keys.govern('decisions', query), '/api/v1/govern/decisions', { query }, { placeholderData: keepPreviousData, refetchInterval: look })
   const one = useRead(keys.govern('decisions', { id: s.show }), '/api/v1/govern/decisions/{id}', { path: { id: s.show ?? '' } }, { enabled: !!s.show })
   const here = useMaybeCompany()
-  const names = useNames((company ?? here)?.id)
+  const names = useNamesIn((made.data ?? []).map((m) => m.companyId), (company ?? here)?.id)
   const who = (m: Made) => <Actor made={m} nameOf={names} />
   const columns: Column<Made>[] = [
     { id: 'decision', head: d.decision, width: '92px', cell: (m) => <StatusMark status={m.decision} label={d.decisions[m.decision] ?? m.decision} /> },

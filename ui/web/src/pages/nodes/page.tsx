@@ -27,7 +27,7 @@ export function Page() {
   const rows = members.data ?? []
   const shown = rows.find((m) => m.id === show || m.name === show)
   const columns: Column<Member>[] = [
-    { id: 'name', head: t.nodes.name, width: 'minmax(80px,1fr)', cell: (m) => <span className="flex items-center gap-2"><span className="truncate font-strong">{m.name}</span>{m.here && <span className="max-tab:hidden"><Badge>{t.nodes.here}</Badge></span>}</span>, sort: (a, b) => a.name.localeCompare(b.name) },
+    { id: 'name', head: t.nodes.name, width: 'minmax(80px,1.6fr)', cell: (m) => <span className="flex items-center gap-2"><span className="truncate font-strong">{m.name}</span>{m.here && <span className="max-tab:hidden"><Badge>{t.nodes.here}</Badge></span>}</span>, sort: (a, b) => a.name.localeCompare(b.name) },
     { id: 'status', head: t.nodes.status, width: '112px', cell: (m) => <StatusMark status={m.status} /> },
     { id: 'role', head: t.nodes.role, width: '84px', cell: roleOf },
     { id: 'scheduling', head: t.nodes.scheduling, width: '96px', from: 'tab', cell: (m) => <span title={m.schedulingReason ?? undefined}>{statusText(m.scheduling)}</span> },
@@ -35,7 +35,7 @@ export function Page() {
     { id: 'latency', head: tp.nodes.latency, width: '72px', from: 'tab', cell: wayOf, sort: (a, b) => (a.latencyMs ?? 0) - (b.latencyMs ?? 0) },
     { id: 'behind', head: tp.nodes.follows, width: '112px', from: 'desk', cell: (m) => behindOf(m, pilot) },
     { id: 'version', head: t.nodes.version, width: '88px', from: 'desk', cell: (m) => m.version ?? '–' },
-    { id: 'labels', head: t.nodes.labels, width: 'minmax(0,1fr)', from: 'wide', cell: (m) => <span className="flex gap-1">{(m.labels ?? []).map((l) => <Badge key={l}>{l}</Badge>)}</span> },
+    { id: 'labels', head: t.nodes.labels, width: 'minmax(0,0.6fr)', from: 'wide', cell: (m) => <span className="flex gap-1">{(m.labels ?? []).map((l) => <Badge key={l}>{l}</Badge>)}</span> },
     { id: 'address', head: t.nodes.address, width: '148px', from: 'wide', cell: (m) => <code className="font-mono text-xs text-ink2">{m.addresses?.[0] ?? '–'}</code> },
     { id: 'joined', head: t.nodes.joined, width: '80px', right: true, from: 'desk', cell: (m) => <span className="text-xs text-ink3"><Time at={m.admittedAt} /></span> },
   ]

@@ -3,7 +3,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { keys } from '../../cache'
 import { useMaybeCompany } from '../../company'
-import { useCompanies, useNames, useRead, useWrite } from '../../data'
+import { useCompanies, useNamesIn, useRead, useWrite } from '../../data'
 import { number } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { post, type Schemas } from '../../http'
@@ -39,7 +39,7 @@ export function Page() {
   const all = useRead(keys.govern('permits', query), '/api/v1/govern/permits', { query }, { enabled: tab === 'permits' })
   const [asking, setAsking] = useState(false)
   const elevating = company ?? here
-  const names = useNames((company ?? here)?.id)
+  const names = useNamesIn((all.data ?? []).map((p) => p.companyId), (company ?? here)?.id)
   const columns: Column<Permit>[] = [
     { id: 'status', head: x.status, width: '120px', cell: (p) => <Mark of={p.status} /> },
     { id: 'action', head: x.action, width: 'minmax(0,1fr)', cell: (p) => <code className="font-mono text-xs">{p.action}</code>, sort: (a, b) => a.action.localeCompare(b.action) },
