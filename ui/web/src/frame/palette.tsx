@@ -1,9 +1,10 @@
-// Ctrl/⌘ K: finds pages, issues, agents and actions.
+// Ctrl/⌘ K: finds pages, issues, agents, routines, companies and actions.
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useEffect, useId, useMemo, useState } from 'react'
 import { useMaybeCompany } from '../company'
-import { say, useAgents } from '../data'
+import { keys } from '../cache'
+import { say, useAgents, useCompanies } from '../data'
 import { get, post } from '../http'
 import { pages } from '../pages/table'
 import { Icon, type IconName } from '../parts/icons'
@@ -39,6 +40,7 @@ export function Palette() {
 function Inside({ onStop, onResume }: { onStop: () => void; onResume: () => void }) {
   const company = useMaybeCompany()
   const agents = useAgents(company?.id).data
+  const companies = useCompanies().data
   const go = useNavigate()
   const [text, setText] = useState('')
   const [slow, setSlow] = useState('')
@@ -50,6 +52,8 @@ function Inside({ onStop, onResume }: { onStop: () => void; onResume: () => void
   }, [text])
   const found = useQuery<Found>({ queryKey: ['search', company?.id, slow], enabled: !!company && slow.length > 1, staleTime: 10_000, placeholderData: keepPreviousData,
     queryFn: ({ signal }) => get('/api/companies/{companyId}/search', { path: { companyId: company?.id ?? '' }, query: { q: slow, limit: 12 }, signal }) as Promise<Found> }).data
+  const routines = useQuery({ queryKey: keys.routines(company?.id ?? ''), enabled: !!company && slow.length > 1, staleTime: 10_000,
+    queryFn: ({ signal }) => get('/api/companies/{companyId}/routines', { path: { companyId: company?.id ?? '' }, signal }) }).data
   const items = useMemo(() => {
     const to = (address: string) => () => void go({ to: address })
     const all: Item[] = [
@@ -58,6 +62,8 @@ function Inside({ onStop, onResume }: { onStop: () => void; onResume: () => void
       ...(agents ?? []).map((a) => ({ group: t.palette.agents, label: a.name, hint: a.role, mark: <Avatar id={a.id} name={a.name} size={16} />, run: to(`/${company?.issuePrefix}/agents/${a.urlKey ?? a.id}`) })),
       ...(agents ?? []).map((a) => (a.status === 'paused' ? { group: t.palette.actions, label: t.palette.resumeAgent(a.name), icon: 'play' as const, run: (): void => void post('/api/agents/{id}/resume', { path: { id: a.id } }).then(() => toast({ text: t.palette.resumedAgent(a.name) }), say) }
         : { group: t.palette.actions, label: t.palette.pause(a.name), icon: 'pause' as const, run: (): void => void post('/api/agents/{id}/pause', { path: { id: a.id } }).then(() => toast({ text: t.palette.paused(a.name) }), say) })),
+      ...(routines ?? []).map((r) => ({ group: t.nav.routines, label: r.title, icon: 'routines' as const, run: to(`/${company?.issuePrefix}/routines/${r.id}`) })),
+      ...(companies ?? []).filter((c) => c.status !== 'archived' && c.id !== company?.id).map((c) => ({ group: t.nav.companies, label: c.name, hint: c.issuePrefix, icon: 'companies' as const, run: to(`/${c.issuePrefix}`) })),
       { group: t.palette.actions, label: t.palette.theme, icon: 'sun', run: toggleTheme },
       { group: t.palette.actions, label: t.palette.keys, hint: '?', icon: 'command', run: () => help.set(true) },
       { group: t.palette.actions, label: t.palette.copyCommand, icon: 'command', run: () => void copy(commandOf(location.pathname)) },
@@ -68,7 +74,7 @@ function Inside({ onStop, onResume }: { onStop: () => void; onResume: () => void
     const fits = words.length === 0 ? all.filter((i) => !i.label.startsWith(t.palette.pause(''))) : all.filter((i) => words.every((w) => `${i.label} ${i.group}`.toLowerCase().includes(w)))
     const hits: Item[] = words.length === 0 ? [] : (found?.results ?? []).filter((r) => r.type !== 'agent').map((r) => ({ group: t.palette.found, label: r.title, icon: r.type === 'issue' ? 'issues' as const : 'file' as const, run: to(r.href) }))
     return [...hits, ...fits].slice(0, maxItems)
-  }, [agents, company, found, go, onResume, onStop, text])
+  }, [agents, companies, company, found, routines, go, onResume, onStop, text])
   const pick = (item: Item | undefined) => {
     if (!item) return
     palette.set(false)

@@ -67,7 +67,7 @@ function refuseCall(i: Pick<Interaction, 'id' | 'issueId' | 'kind'>, reason: str
   return i.kind === 'ask_user_questions' || i.kind === 'request_item_verdicts' ? post('/api/issues/{id}/interactions/{interactionId}/cancel', at, body) : post('/api/issues/{id}/interactions/{interactionId}/reject', at, body)
 }
 
-export function Asked({ of: i, company, onDone, also = [] }: { of: Interaction; company: string; onDone?: () => void; also?: readonly QueryKey[] }) {
+export function Asked({ of: i, company, onDone, also = [], first = true }: { of: Interaction; company: string; onDone?: () => void; also?: readonly QueryKey[]; first?: boolean }) {
   const names = useNames(company)
   const p = (i.payload ?? {}) as Payload
   const [a, setA] = useState(() => firstOf(i.kind, p))
@@ -110,7 +110,7 @@ export function Asked({ of: i, company, onDone, also = [] }: { of: Interaction; 
         <div className="flex flex-wrap items-center justify-end gap-2">
           {lack && <span className="mr-auto text-xs text-ink3">{lack}</span>}
           <Button disabled={refusing && !!p.rejectRequiresReason && reason.trim() === ''} busy={reject.isPending} onClick={() => (refusing ? reject.mutate(undefined) : setRefusing(true))}>{refusing ? t.asked.reallyReject(p.rejectLabel || t.asked.reject) : p.rejectLabel || t.asked.reject}</Button>
-          <Button look="primary" type="submit" disabled={!!lack} busy={answer.isPending}>{p.acceptLabel || p.submitLabel || t.asked.accept[i.kind] || t.asked.answer}</Button>
+          <Button look={first ? 'primary' : 'plain'} type="submit" disabled={!!lack} busy={answer.isPending}>{p.acceptLabel || p.submitLabel || t.asked.accept[i.kind] || t.asked.answer}</Button>
         </div>
       </form>
     </article>

@@ -112,16 +112,18 @@ function CommentOf({ comment: c, names }: { comment: Comment; names: ReturnType<
   )
 }
 
+const useAsked = (issue: ShownIssue, id: string) => (useRead(keys.issue(id, 'interactions'), '/api/issues/{id}/interactions', { path: { id: issue.id } }).data ?? []).filter((i) => i.status === 'pending')
+
 /** What was asked here and waits for an answer stands above the composer. */
 function Waiting({ issue, id }: { issue: ShownIssue; id: string }) {
-  const all = useRead(keys.issue(id, 'interactions'), '/api/issues/{id}/interactions', { path: { id: issue.id } }).data ?? []
-  const open = all.filter((i) => i.status === 'pending')
+  const open = useAsked(issue, id)
   if (open.length === 0) return null
-  return <div className="mt-4 flex flex-col gap-3" aria-label={t.asked.waiting}>{open.map((i) => <Asked key={i.id} of={i} company={issue.companyId} also={[keys.issue(id)]} />)}</div>
+  return <div className="mt-4 flex flex-col gap-3" aria-label={t.asked.waiting}>{open.map((i, n) => <Asked key={i.id} first={n === 0} of={i} company={issue.companyId} also={[keys.issue(id)]} />)}</div>
 }
 
 function Composer({ issue, id }: { issue: ShownIssue; id: string }) {
   const name = `comment.${issue.id}`
+  const asked = useAsked(issue, id).length > 0 // an answer comes first
   const [text, setText] = useState(() => drafts.get(name))
   const write = (next: string) => { setText(next); drafts.set(name, next) }
   const send = useWrite<{ body: string; key: string }, unknown>({
@@ -138,7 +140,7 @@ function Composer({ issue, id }: { issue: ShownIssue; id: string }) {
   return (
     <form className="no-print mt-3" onSubmit={(e) => { e.preventDefault(); go() }}>
       <TextArea aria-label={t.issue.write} placeholder={t.issue.write} rows={3} value={text} onChange={(e) => write(e.target.value)} onKeyDown={(e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) { e.preventDefault(); go() } }} />
-      <div className="mt-1 flex items-center justify-end gap-3"><span className="hidden text-xs text-ink3 tab:inline">{t.issue.sendHint}</span><Button look="primary" type="submit" disabled={text.trim() === ''} busy={send.isPending}>{t.issue.send}</Button></div>
+      <div className="mt-1 flex items-center justify-end gap-3"><span className="hidden text-xs text-ink3 tab:inline">{t.issue.sendHint}</span><Button look={asked ? 'plain' : 'primary'} type="submit" disabled={text.trim() === ''} busy={send.isPending}>{t.issue.send}</Button></div>
     </form>
   )
 }
