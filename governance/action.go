@@ -101,6 +101,7 @@ var actions = []Action{
 	{"ipc.send", Message, "message", Effect{Risk: 200}},
 	{"ipc.subscribe", Message, "subscription", Effect{Risk: 100}},
 
+	{"secret.resolve", Work, "use of a secret", Effect{Risk: 100, Privacy: 100, Security: 200}},
 	{"model.call", Model, "call of a model", Effect{Risk: 100, Privacy: 100, Novelty: 100}},
 	{"network.egress", Egress, "network request", Effect{Risk: 200, Privacy: 200, Security: 300}},
 	{"money.spend", Money, "payment", Effect{Risk: 300}},

@@ -34,7 +34,7 @@ var ResourceKinds = []ResourceKind{Namespace, Service, AgentVertex, Device, Topi
 // Namespaces are the vertices that every tree has.
 var Namespaces = []string{"/", "/apps", "/companies", "/environments", "/kernel", "/kernel/agents", "/kernel/processes",
 	"/kernel/services",
-	"/kernel/tools", "/network", "/network/peers"}
+	"/kernel/tools", "/network", "/network/hosts", "/network/models", "/network/peers"}
 
 // A Fact is one member of a vertex's content.
 type Fact struct {

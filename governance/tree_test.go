@@ -26,7 +26,7 @@ func TestTheRootOfTheTree(t *testing.T) {
 	tool := Vertex{Path: "/kernel/tools/x", Kind: Tool, Facts: []Fact{{"a", "b"}}}
 	app := Vertex{Path: "/apps/y", Kind: App}
 	root := plant(t, tool, app).Root()
-	if got := hex.EncodeToString(root[:]); got != "1aa1a28a5c449304642cd5824d222da650452ea844cb6c0c8855b2543ca0d077" {
+	if got := hex.EncodeToString(root[:]); got != "0b933298d488bf1dfb2f20edd7aca441863f2380975bfed18a469e2901eaaa15" {
 		t.Errorf("the form has changed: %s", got)
 	}
 	if plant(t, app, tool).Root() != root {

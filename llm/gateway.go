@@ -265,6 +265,7 @@ type call struct {
 	who    Caller
 	d      dialect // of the client
 	plan   *plan
+	body   []byte // that the gate weighs; nil: the node calls for itself
 	scene  scene
 	w      http.ResponseWriter
 	ctx    context.Context // ends with the client, its run, or its time
@@ -304,7 +305,7 @@ func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, 
 	}
 	ctx, done := context.WithTimeoutCause(r.Context(), maxCall, refuse(504, "timeout", "A call takes at most %s", maxCall))
 	defer done()
-	c := &call{g: g, who: who, d: d, plan: p, w: w, beta: strings.Join(r.Header.Values("anthropic-beta"), ",")}
+	c := &call{g: g, who: who, d: d, plan: p, body: body, w: w, beta: strings.Join(r.Header.Values("anthropic-beta"), ",")}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	defer c.cancel(nil)
 	g.mu.Lock()
@@ -320,9 +321,6 @@ func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, 
 		g.mu.Unlock()
 	}()
 	if c.scene, err = g.look(who); err == nil {
-		err = g.weigh(who, p.model, body)
-	}
-	if err == nil {
 		err = c.do()
 	}
 	switch {
@@ -334,17 +332,18 @@ func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, 
 	}
 }
 
-// weigh asks the gate about a call of a run. What a person permits is this call with this body.
-func (g *Gateway) weigh(who Caller, model string, body []byte) error {
-	if g.conf.Weigh == nil {
+// weigh asks the gate about a call of a run to one upstream. What a person permits is this call with this body.
+func (c *call) weigh(t target) error {
+	if c.g.conf.Weigh == nil || c.body == nil {
 		return nil
 	}
-	return g.conf.Weigh(govern.Local{Action: "model.call", Agent: who.Agent, Company: who.Company, Run: who.Run,
-		Arguments: govern.ArgumentsOf(body),
-		Detail:    fmt.Sprintf("model %.200q, %d bytes of messages and settings", model, len(body))})
+	return c.g.conf.Weigh(govern.Local{Action: "model.call", Agent: c.who.Agent, Company: c.who.Company, Run: c.who.Run,
+		Target: govern.ModelPath(c.who.Company, t.p.Name, t.model), Arguments: govern.ArgumentsOf(c.body),
+		Detail: fmt.Sprintf("model %.200q, %d bytes of messages and settings", c.plan.model, len(c.body))})
 }
 
-// do calls the targets in order until one answers.
+// do calls the targets in order until one answers. Where the access policy of the resource tree keeps the agent from one, the
+// next is asked; what a rule says holds for all.
 func (c *call) do() error {
 	targets := c.scene.targetsOf(c.plan.model)
 	if len(targets) == 0 {
@@ -352,7 +351,11 @@ func (c *call) do() error {
 	}
 	var last error
 	for _, t := range targets {
-		next, err := c.ask(t)
+		err := c.weigh(t)
+		next := govern.DeniedByAccess(err)
+		if err == nil {
+			next, err = c.ask(t)
+		}
 		if err == nil {
 			return nil
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -34,6 +35,9 @@ func (n *Node) resolveSecrets(ctx context.Context, run entity.Run, config json.R
 	if err != nil && errors.Is(err, identity.ErrSealed) && n.refreshKeys() {
 		err = try() // it was sealed with a key newer than this node's keys
 	}
+	if err == nil {
+		err = n.weighSecrets(run, r.Uses)
+	}
 	if len(r.Uses) > 0 {
 		if noted := n.carryOut(ctx, n.command(secret.KindSecretAccess, run.Company, secret.UseSecrets{Run: run.ID,
 			Uses: r.Uses})); noted != nil {
@@ -44,6 +48,24 @@ func (n *Node) resolveSecrets(ctx context.Context, run entity.Run, config json.R
 		return nil, nil, err
 	}
 	return r.Config, r.Values, nil
+}
+
+// weighSecrets asks the gate whether an agent should get secrets. One that it may not get is noted as refused.
+func (n *Node) weighSecrets(run entity.Run, uses []secret.SecretUse) error {
+	if run.Agent == "" {
+		return nil // commands of a workspace, which the board has set up
+	}
+	var refused []error
+	for i, u := range uses {
+		err := n.Weigh(govern.Local{Action: govern.ActSecret, Target: govern.SecretPath(run.Company, u.Secret), Agent: run.Agent,
+			Company: run.Company, Run: run.ID, Arguments: govern.ArgumentsOf([]byte(u.Secret + " " + u.Path)),
+			Detail: "secret " + u.Secret + " as " + u.Path})
+		if err != nil {
+			uses[i].Error = "gate_refused"
+			refused = append(refused, fmt.Errorf("%s: %w", u.Path, err))
+		}
+	}
+	return errors.Join(refused...)
 }
 
 // resealing returns commands that seal values again which are sealed with an earlier

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -79,8 +80,8 @@ func (e Egress) mayReach(_, address string, _ syscall.RawConn) error {
 // allows tells whether the list has the host of a URL.
 func (e Egress) allows(u *url.URL) bool {
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-	if host == "" {
-		return false
+	if host == "" || strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return false // a name in other letters is another spelling of an xn-- name, which lists and policies have
 	}
 	if p := u.Port(); p != "" && !(u.Scheme == "http" && p == "80" || u.Scheme == "https" && p == "443") {
 		host = net.JoinHostPort(host, p)

@@ -121,7 +121,8 @@ func (r *run) weighed(_ context.Context, method string, to *url.URL, request jso
 	// What a query or a user name says can be secret.
 	where := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
 	l := govern.Local{Action: "network.egress", Agent: r.inv.Run.Agent, Company: r.inv.Run.Company, Run: r.inv.Run.ID,
-		Known: governance.Context{Outside: true}, Arguments: govern.ArgumentsOf(request),
+		Target: govern.HostPath(r.inv.Run.Company, to.Hostname()),
+		Known:  governance.Context{Outside: true}, Arguments: govern.ArgumentsOf(request),
 		Detail: fmt.Sprintf("%.20s %.400s, request of %d bytes", method, where.String(), len(request)),
 		Once:   method != http.MethodGet && method != http.MethodHead}
 	if err := r.adapter.cfg.Weigh(l); err != nil {

@@ -3,6 +3,9 @@ package govern
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
 	"math"
 	"path"
 	"slices"
@@ -78,11 +81,13 @@ func PutTreeGrant(tx *ledger.Tx, g TreeGrant) error {
 		return errUnreadable(err)
 	}
 	if !s.Policies {
-		s.Policies = true
-		constitutions.Put(tx, now, s)
 		for _, there := range TreeGrants(tx) { // those that were made before the gate asked
 			countPolicy(tx, there.Path, 1)
 		}
+	}
+	if bit := policyBit(g.Path); !s.Policies || s.PolicyOf != 0 && s.PolicyOf&bit != bit {
+		s.Policies, s.PolicyOf = true, policyBits(tx)|bit
+		constitutions.Put(tx, now, s)
 	}
 	if _, there := TreeGrantOf(tx, g.Path, g.Subject); !there {
 		countPolicy(tx, g.Path, 1)
@@ -94,9 +99,37 @@ func PutTreeGrant(tx *ledger.Tx, g TreeGrant) error {
 // DropTreeGrant deletes a grant.
 func DropTreeGrant(tx *ledger.Tx, g TreeGrant) {
 	treeGrants.Delete(tx, GrantID(g.Path, g.Subject))
-	if s, err := InForce(tx); err == nil && s.Policies {
-		countPolicy(tx, g.Path, -1)
+	s, err := InForce(tx)
+	if err != nil || !s.Policies {
+		return
 	}
+	countPolicy(tx, g.Path, -1)
+	if bits := policyBits(tx); bits != s.PolicyOf {
+		s.Policies, s.PolicyOf = bits != 0, bits
+		constitutions.Put(tx, now, s)
+	}
+}
+
+// everyCompany are the bits of a grant on no company.
+const everyCompany = math.MaxUint64
+
+// policyBit returns the bits of [Constitution.PolicyOf] for a grant: one of 64 for that of a company, by its hash.
+func policyBit(p string) uint64 {
+	id, below := strings.CutPrefix(p, companiesPath)
+	if !below {
+		return everyCompany
+	}
+	id, _, _ = strings.Cut(id, "/")
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	return 1 << (h.Sum64() % 64)
+}
+
+func policyBits(tx *ledger.Tx) (bits uint64) {
+	for _, g := range treeGrants.All(tx) {
+		bits |= policyBit(g.Path)
+	}
+	return bits
 }
 
 // countPolicy counts a grant where the gate looks for it.
@@ -126,9 +159,10 @@ func countPolicy(tx *ledger.Tx, p string, by int64) {
 	}
 }
 
-// policed reports whether the policy of the resource tree can say something about acts in a company.
+// policed reports whether the policy of the resource tree can say something about acts in a company. For nearly all companies
+// without a grant the constitution alone says that it can not.
 func policed(tx *ledger.Tx, s Constitution, of ledger.CompanyID) bool {
-	return s.Policies && of != "" &&
+	return s.Policies && of != "" && (s.PolicyOf == 0 || s.PolicyOf&policyBit(companiesPath+string(of)) != 0) &&
 		(companyPolicies.Look(tx, of, ofCompany) != nil || outsidePolicy.Look(tx, outsideCompanies) != nil)
 }
 
@@ -154,6 +188,8 @@ type Access struct {
 	Subjects []string           `cbor:"3,keyasint"` // names of who acts
 	Grants   []governance.Grant `cbor:"4,keyasint"`
 	At       int64              `cbor:"5,keyasint"`
+	// Also are other paths that the act needs the same right on.
+	Also []string `cbor:"6,keyasint,omitempty"`
 }
 
 // accessOf returns what the policy is asked about an act, nil where no grant concerns it. It is about agents: people have
@@ -162,23 +198,24 @@ func accessOf(tx *ledger.Tx, s Constitution, act governance.Act, class governanc
 	if !policed(tx, s, act.Company) || act.Agent == "" || entity.AgentTable.Look(tx, act.Company, act.Agent) == nil {
 		return nil
 	}
-	q := &Access{Path: act.Target, Action: governance.Needed(class), At: int64(when.at),
+	q := &Access{Path: act.Target, Action: governance.Needed(class), At: int64(when.at), Also: alsoAt(act),
 		Subjects: []string{"agent:" + act.Agent, "company:" + string(act.Company), "*"}}
-	if q.Path == "" {
+	if governance.CheckPath(q.Path) != nil {
 		q.Path = companiesPath + string(act.Company)
 	}
 	if when.at == 0 {
 		q.At = math.MaxInt64
 	}
-	for at := q.Path; ; at = path.Dir(at) {
-		for _, subject := range q.Subjects {
-			// A node without a lease may not know that a grant was revoked: none helps there.
-			if g := treeGrants.Look(tx, GrantID(at, subject)); g != nil && (g.Deny || !when.adrift) {
-				q.Grants = append(q.Grants, g.Grant())
+	var seen []string
+	for _, at := range append([]string{q.Path}, q.Also...) {
+		for ; !slices.Contains(seen, at); at = path.Dir(at) {
+			seen = append(seen, at)
+			for _, subject := range q.Subjects {
+				// A node without a lease may not know that a grant was revoked: none helps there.
+				if g := treeGrants.Look(tx, GrantID(at, subject)); g != nil && (g.Deny || !when.adrift) {
+					q.Grants = append(q.Grants, g.Grant())
+				}
 			}
-		}
-		if at == "/" {
-			break
 		}
 	}
 	if len(q.Grants) == 0 {
@@ -192,15 +229,27 @@ const AccessPolicy = "ACCESS-POLICY"
 
 // hear returns the decision with what the policy says. Where no grant is for who acts it says nothing.
 func (q *Access) hear(d governance.Decision) governance.Decision {
-	a := governance.Permits(q.Grants, q.Subjects, q.Path, q.Action, q.At)
-	if a.By == nil || a.Allowed {
-		return d.Heard(governance.Accessing, []string{AccessPolicy})
+	for _, at := range append([]string{q.Path}, q.Also...) {
+		a := governance.Permits(q.Grants, q.Subjects, at, q.Action, q.At)
+		if a.By == nil || a.Allowed {
+			continue
+		}
+		said := " for " + a.By.Subject + " it is denied"
+		if !a.By.Deny {
+			said = " " + a.By.Subject + " is " + string(a.By.Role)
+		}
+		return d.Heard(governance.Accessing, []string{AccessPolicy}, governance.Voice{Rule: AccessPolicy,
+			Title: "Access policy of the resource tree", Severity: governance.Critical, Verdict: governance.Deny,
+			Reason: "the agent may not " + q.Action + " " + at + ": on " + a.By.Path + said})
 	}
-	said := " for " + a.By.Subject + " it is denied"
-	if !a.By.Deny {
-		said = " " + a.By.Subject + " is " + string(a.By.Role)
+	return d.Heard(governance.Accessing, []string{AccessPolicy})
+}
+
+// DeniedByAccess reports whether a refusal of an act is that of the access policy.
+func DeniedByAccess(err error) bool {
+	no, ok := errors.AsType[*ledger.Refusal](err)
+	var said struct {
+		Branch governance.Branch `json:"branch"`
 	}
-	return d.Heard(governance.Accessing, []string{AccessPolicy}, governance.Voice{Rule: AccessPolicy,
-		Title: "Access policy of the resource tree", Severity: governance.Critical, Verdict: governance.Deny,
-		Reason: "the agent may not " + q.Action + " " + q.Path + ": on " + a.By.Path + said})
+	return ok && json.Unmarshal(no.Detail, &said) == nil && said.Branch == governance.Accessing
 }

@@ -31,6 +31,8 @@ type Constitution struct {
 	Elevations bool `cbor:"21,keyasint,omitempty"`
 	// Policies: somebody has made a grant in the resource tree. Else no act looks for one.
 	Policies bool `cbor:"22,keyasint,omitempty"`
+	// PolicyOf has a bit for each company with a grant, see policyBit; 0 where it is not known.
+	PolicyOf uint64 `cbor:"23,keyasint,omitempty"`
 }
 
 // beside reports whether something may be asked beside the rules.

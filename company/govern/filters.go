@@ -98,7 +98,7 @@ func (b *Beside) clone() *Beside {
 	}
 	if out.Access != nil {
 		q := *out.Access
-		q.Subjects, q.Grants = slices.Clone(q.Subjects), slices.Clone(q.Grants)
+		q.Subjects, q.Grants, q.Also = slices.Clone(q.Subjects), slices.Clone(q.Grants), slices.Clone(q.Also)
 		out.Access = &q
 	}
 	return &out

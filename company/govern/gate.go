@@ -24,7 +24,8 @@ func Weigh(c *ledger.Context) error {
 		return err
 	}
 	of := g.of(kind)
-	if of.gate.Len() == 0 && !of.high && !s.beside() && !(s.Policies && policed(c.Tx, s, ofActor(c.Tx, c.Cmd))) {
+	s.Policies = s.Policies && policed(c.Tx, s, ofActor(c.Tx, c.Cmd))
+	if of.gate.Len() == 0 && !of.high && !s.beside() && !s.Policies {
 		return nil
 	}
 	when := momentOf(c)

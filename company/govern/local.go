@@ -60,6 +60,7 @@ func Judge(tx *ledger.Tx, l Local) (j Judgement) {
 	if err != nil {
 		return Judgement{Refusal: err}
 	}
+	s.Policies = policed(tx, s, l.Company)
 	var beside *Beside
 	if s.Elevations && l.Height == 0 {
 		l.Height = tx.Position().Height

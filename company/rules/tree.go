@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"encoding/hex"
 	"net/url"
 	"path"
@@ -12,6 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/govern"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/secret"
@@ -86,8 +88,37 @@ func treeTarget(cmd *ledger.Command) string {
 	return p.Path
 }
 
+// named adds the vertices of paths that nothing but a grant names: hosts, and models that no upstream lists.
+func named(tx *ledger.Tx, list []governance.Vertex) []governance.Vertex {
+	there := make(map[string]bool, len(list))
+	for _, v := range list {
+		there[v.Path] = true
+	}
+	for _, g := range govern.TreeGrants(tx) {
+		if !govern.Boundless(g.Path) {
+			continue
+		}
+		var missing []string
+		at := g.Path
+		for ; at != "/" && !there[at] && govern.Boundless(at); at = path.Dir(at) {
+			missing = append(missing, at)
+		}
+		if !there[at] {
+			continue // the company is gone
+		}
+		for _, p := range missing {
+			there[p] = true
+			list = append(list, governance.Vertex{Path: p, Kind: governance.Custom, Score: governance.Fresh,
+				Facts: []governance.Fact{{Key: "type", Value: "named by a grant"}}})
+		}
+	}
+	return list
+}
+
 // Tree returns the resource tree. It lists names of secrets, and nothing else of them.
-func Tree(tx *ledger.Tx) (governance.Tree, error) { return governance.Plant(vertices(tx)) }
+func Tree(tx *ledger.Tx) (governance.Tree, error) {
+	return governance.Plant(named(tx, vertices(tx)))
+}
 
 func vertices(tx *ledger.Tx) (out []governance.Vertex) {
 	add := func(kind governance.ResourceKind, facts map[string]string, parts ...string) {
@@ -121,10 +152,24 @@ func vertices(tx *ledger.Tx) (out []governance.Vertex) {
 				"/network/peers", string(n.ID))
 		}
 	}
+	models := func(at string, list []money.ModelProvider) {
+		for _, p := range list {
+			of := at + "/models/" + govern.PathPart(p.Name)
+			add(governance.Custom, map[string]string{"type": "model provider", "name": p.Name, "kind": string(p.Kind)}, of)
+			seen := map[string]bool{}
+			for _, m := range p.Models {
+				if name := cmp.Or(m.As, m.Name); !seen[name] && !strings.HasSuffix(name, "*") { // a pattern is no model
+					seen[name] = true
+					add(governance.Custom, map[string]string{"type": "model", "name": name}, of, govern.PathPart(name))
+				}
+			}
+		}
+	}
+	models("/network", money.ModelProvidersOf(tx, ""))
 	for _, c := range entity.Companies(tx) {
 		at := "/companies/" + string(c.ID)
 		add(governance.Namespace, map[string]string{"type": "company", "name": c.Name, "prefix": c.IssuePrefix}, at)
-		for _, part := range []string{"agents", "environments", "secrets", "tools"} {
+		for _, part := range []string{"agents", "environments", "hosts", "models", "secrets", "tools"} {
 			add(governance.Namespace, nil, at, part)
 		}
 		for _, a := range entity.AgentsOf(tx, c.ID, false) {
@@ -144,6 +189,7 @@ func vertices(tx *ledger.Tx) (out []governance.Vertex) {
 			}
 			add(governance.Tool, facts, at, "tools", url.PathEscape(t.Name))
 		}
+		models(at, money.ModelProvidersOf(tx, c.ID))
 		if len(out) > governance.MaxVertices {
 			return out // refused as too large
 		}
@@ -275,8 +321,16 @@ func checkTreeGrant(tx *ledger.Tx, p SaveTreeGrant, now core.Time) error {
 	if err != nil {
 		return ledger.Refuse(ledger.Unprocessable, nil, "%s", err)
 	}
-	if tree.At(p.Path, 0) == nil {
+	at := p.Path
+	for govern.Boundless(at) {
+		at = path.Dir(at)
+	}
+	if tree.At(at, 0) == nil {
 		return ledger.Refuse(ledger.NotFound, nil, "path: there is no %s in the resource tree", p.Path)
+	}
+	if room := governance.MaxVertices / 2; at != p.Path && tree.Len()+strings.Count(p.Path, "/") > room {
+		return ledger.Refuse(ledger.Unprocessable, nil, "path: the resource tree has %d vertices; from %d on it takes no more hosts "+
+			"and models, so that agents still fit", tree.Len(), room)
 	}
 	return nil
 }

@@ -187,13 +187,20 @@ func targetOfTool(cmd *ledger.Command) string {
 
 // TreePath returns where a tool stands in the resource tree: one of the kernel's, or of a company.
 func TreePath(of ledger.CompanyID, name string) string {
-	for _, t := range Catalogue() {
-		if t.Name == name {
-			return t.Namespace() + "/" + name
-		}
+	if at, ok := kernelTools[name]; ok {
+		return at
 	}
 	return "/companies/" + string(of) + "/tools/" + url.PathEscape(name)
 }
+
+// kernelTools are the paths of the catalogue's tools, by name.
+var kernelTools = func() map[string]string {
+	at := map[string]string{}
+	for _, t := range Catalogue() {
+		at[t.Name] = t.Namespace() + "/" + t.Name
+	}
+	return at
+}()
 
 func isToolName(s string) bool {
 	if s == "" || len(s) > maxToolName || s[0] < 'a' || s[0] > 'z' {

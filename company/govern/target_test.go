@@ -1,0 +1,163 @@
+package govern_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/govern"
+	"github.com/selvage-mesh/selvage/company/rules"
+	"github.com/selvage-mesh/selvage/governance"
+)
+
+// The path of a host has its labels from the last to the first, so that a domain is above what is in it. What is no name of a
+// host is the namespace itself: a denial there also stops it.
+func TestHostsHavePaths(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]string{
+		"api.example.com": "/com/example/api", "API.Example.com.": "/com/example/api", "localhost": "/localhost",
+		"10.0.0.1": "/10.0.0.1", "::1": "/::1", "::ffff:10.0.0.1": "/10.0.0.1", "fe80::1%eth0": "/fe80::1",
+		"a..b": "", "": "", "a/../b": "/a%2F/%2E%2E%2Fb", strings.Repeat("x", 2000): "",
+		"1.2.3.4.5.6.7.8.9.10.11.12": "/12/11/10/9/8/7/6/5/4/1.2.3",
+	} {
+		got := govern.HostPath("c", host)
+		if host == "a/../b" { // never below another path
+			if governance.CheckPath(got) != nil || !governance.Below(got, "/companies/c/hosts") {
+				t.Errorf("%s: %s", host, got)
+			}
+			continue
+		}
+		if got != "/companies/c/hosts"+want {
+			t.Errorf("%.40q: got %s, want %s", host, got, want)
+		}
+	}
+	for _, name := range []string{".", "..", "...", "a/b", "../../x", ""} {
+		p := govern.ModelPath("c", "up", name)
+		if name != "" && (governance.CheckPath(p) != nil || strings.Count(p, "/") != 5) {
+			t.Errorf("model %q: %s", name, p)
+		}
+	}
+}
+
+// Secrets, models, hosts and classes of environments are targets: a denial stops the act at the node, a grant by name permits
+// it, and what was denied is decided the same again. What the mesh says of a host or model holds in every company.
+func TestWhatAgentsReachHasAPolicy(t *testing.T) {
+	t.Parallel()
+	d := companytest.NewDesk(t)
+	d.Found(t, "Acme")
+	ada, bob := d.Agent("Ada"), d.Agent("Bob")
+	at := "/companies/" + string(d.Company)
+	for _, x := range []struct{ action, target, closed, open, mesh string }{
+		{govern.ActSecret, govern.SecretPath(d.Company, "0193f2a1-0000-7000-8000-000000000001"), at + "/secrets", at + "/secrets", ""},
+		{"model.call", govern.ModelPath(d.Company, "openai", "gpt-4o"), at + "/models/openai", at + "/models/openai/gpt-4o",
+			"/network/models/openai"},
+		{"network.egress", govern.HostPath(d.Company, "api.example.com"), at + "/hosts", at + "/hosts/com/example",
+			"/network/hosts/com"},
+	} {
+		act := func(agent string) error {
+			j := govern.Judge(d.Tx, govern.Local{Action: x.action, Target: x.target, Agent: agent, Company: d.Company, At: d.Now})
+			if j.Refusal == nil {
+				return nil
+			}
+			j.Decision.Company = d.Company
+			if err := d.ByNode("n1", govern.KindRecord, govern.Record{Decisions: []govern.Decision{j.Decision}}); err != nil {
+				t.Fatalf("%s: the node records it: %v", x.action, err)
+			}
+			if !govern.DeniedByAccess(j.Refusal) || !strings.Contains(j.Refusal.Error(), "the agent may not use ") {
+				t.Fatalf("%s: %v", x.action, j.Refusal)
+			}
+			return j.Refusal
+		}
+		if err := act(ada); err != nil {
+			t.Fatalf("%s without a policy: %v", x.action, err)
+		}
+		permitTree(t, d, rules.SaveTreeGrant{Path: x.closed, Subject: "*", Deny: true})
+		if act(ada) == nil || act(bob) == nil {
+			t.Fatalf("%s: closed, and it happens", x.action)
+		}
+		permitTree(t, d, rules.SaveTreeGrant{Path: x.open, Subject: "agent:" + ada, Role: "operator"})
+		if err := act(ada); err != nil || act(bob) == nil {
+			t.Fatalf("%s: open for Ada alone: %v", x.action, err)
+		}
+		if x.mesh != "" {
+			permitTree(t, d, rules.SaveTreeGrant{Path: x.mesh, Subject: "company:" + string(d.Company), Deny: true})
+			if err := act(ada); err == nil || !strings.Contains(err.Error(), ": on "+x.mesh+" for company:") {
+				t.Fatalf("%s: denied by the mesh: %v", x.action, err)
+			}
+		}
+		replayed(t, d)
+	}
+	tree, err := rules.Tree(d.Tx)
+	if err != nil || tree.At(at+"/hosts/com/example", 0) == nil || tree.At("/network/models/openai", 0) == nil {
+		t.Errorf("what a grant names does not stand in the tree: %v", err)
+	}
+	for _, p := range []string{at + "/hosts/com", "/companies/none/hosts/com"} {
+		err := d.Do(companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: p, Subject: "*", Deny: true}, nil)
+		if there := !strings.Contains(p, "none"); (err == nil) != there {
+			t.Errorf("grant on %s: %v", p, err)
+		}
+	}
+}
+
+// Who may not use the environment prod does nothing in a company that is in it, whatever else is granted.
+func TestEnvironmentsHaveAPolicy(t *testing.T) {
+	t.Parallel()
+	d := companytest.NewDesk(t)
+	d.Found(t, "Acme")
+	ada, bob := d.Agent("Ada"), d.Agent("Bob")
+	permitTree(t, d, rules.SaveTreeGrant{Path: "/environments/prod", Subject: "*", Deny: true})
+	permitTree(t, d, rules.SaveTreeGrant{Path: "/environments/prod", Subject: "agent:" + ada, Role: "operator",
+		Until: core.TimeOf(d.Now.Add(time.Hour))})
+	act := func(agent, name string) error {
+		return do(d, companytest.As{Agent: agent, Run: d.Run(agent)}, "label.create", label(d, name))
+	}
+	if err := act(bob, "a"); err != nil {
+		t.Fatalf("not in prod: %v", err)
+	}
+	d.Must(t, companytest.Board, govern.KindPlace, govern.SetPlace{Class: new(governance.EnvironmentClass("prod"))}, nil)
+	if err := act(bob, "b"); err == nil || !strings.Contains(err.Error(), "may not use /environments/prod: on /environments/prod") {
+		t.Errorf("Bob in prod: %v", err)
+	}
+	if err := act(ada, "c"); err != nil {
+		t.Errorf("Ada in prod: %v", err)
+	}
+	replayed(t, d)
+}
+
+// The constitution knows which companies may have grants, so that the others do not look for any. When the last grant is gone,
+// nobody does.
+func TestWhereAPolicyIs(t *testing.T) {
+	t.Parallel()
+	d := companytest.NewDesk(t)
+	d.Found(t, "Acme")
+	at := "/companies/" + string(d.Company)
+	now := func() govern.Constitution {
+		s, err := govern.InForce(d.Tx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if now().Policies {
+		t.Fatal("there is a policy already")
+	}
+	permitTree(t, d, rules.SaveTreeGrant{Path: at, Subject: "*", Role: "viewer"})
+	one := now().PolicyOf
+	if one == 0 || one&(one-1) != 0 {
+		t.Errorf("one company: %b", one)
+	}
+	permitTree(t, d, rules.SaveTreeGrant{Path: "/kernel", Subject: "*", Role: "viewer"})
+	if all := now().PolicyOf; all != 1<<64-1 {
+		t.Errorf("the kernel's tools are every company's: %b", all)
+	}
+	d.Must(t, companytest.Board, "resource_tree.revoke", rules.DropTreeGrant{Path: "/kernel", Subject: "*"}, nil)
+	if left := now().PolicyOf; left != one {
+		t.Errorf("left: %b, want %b", left, one)
+	}
+	d.Must(t, companytest.Board, "resource_tree.revoke", rules.DropTreeGrant{Path: at, Subject: "*"}, nil)
+	if s := now(); s.Policies || s.PolicyOf != 0 {
+		t.Errorf("without any: %t %b", s.Policies, s.PolicyOf)
+	}
+}
