@@ -58,6 +58,7 @@ func (n *Node) Doctor(ctx context.Context) []api.Check {
 	f.disk(n)
 	f.memory()
 	f.state(n)
+	f.tree(n)
 	f.files(n)
 	f.scrub(n.Scrubbed())
 	f.certificate(n)

@@ -77,6 +77,7 @@ type Node struct {
 	proposer    *consensus.Proposer
 	lan         *discovery.LAN // nil if mDNS is off
 	asks        asks
+	trees       trees
 	advertise   atomic.Pointer[netip.AddrPort]
 	work        work
 	tally       tally
@@ -160,6 +161,7 @@ func Open(ctx context.Context, conf Config) (*Node, error) {
 // open is one attempt of Open. On an error it returns the node, closed.
 func open(ctx context.Context, conf Config) (_ *Node, err error) {
 	n := &Node{conf: conf, scrubs: newScrubber(max(conf.ScrubEvery, 0)), log: conf.Logger, failed: make(chan error, 1),
+		trees:      trees{wake: make(chan struct{}, 1)},
 		sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1), replicaNews: make(chan struct{}, 1),
 		appNews: make(chan struct{}, 1)}
 	n.pulse.clock = conf.Clock

@@ -276,6 +276,8 @@ const (
 	ipcMessages  = 11 // → empty: frames of package courier follow
 	ipcPost      = 12 // → api.PostAsk as JSON
 	ipcPosted    = 13 // ← api.PostAnswer as JSON
+	ipcTree      = 14 // → treeStand as JSON
+	ipcTreeTold  = 15 // ← treeStand as JSON
 )
 
 // keepAlive sends a beat to the leader, which may be this node.
@@ -362,6 +364,10 @@ func (n *Node) serveIPC(from identity.NodeID, c net.Conn) {
 		}
 		if err == nil && typ == ipcProcess {
 			_ = n.processQuestion().answer(n.ctx, c, payload)
+			return
+		}
+		if err == nil && typ == ipcTree {
+			_ = n.treeQuestion().answer(n.ctx, c, payload)
 			return
 		}
 		if err == nil && typ == ipcPost {
