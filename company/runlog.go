@@ -41,6 +41,10 @@ type KeepLogs struct {
 type KeptLog struct {
 	Run   string   `cbor:"1,keyasint"`
 	Nodes []string `cbor:"2,keyasint,omitempty"`
+	// Decided are the nodes with the run's decision log, none when it has none or it can not be kept.
+	Decided []string `cbor:"3,keyasint,omitempty"`
+	// Late describes the decision log of a run that others than its node have closed, nil for other runs.
+	Late *entity.DecisionLog `cbor:"4,keyasint,omitempty"`
 }
 
 // SweepLogs is the payload of run_log.sweep, which drops the logs that exceed the
@@ -57,9 +61,11 @@ var runLogKinds = []Kind{
 	{Name: KindRunLogSweep, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(sweepLogs)},
 }
 
-// dueLog notes that the run's node must store its log.
+// dueLog notes that the run's node must store its log, or its decision log.
 func dueLog(c *ledger.Context, r entity.Run) {
-	if r.LogBytes != nil && *r.LogBytes > 0 && core.IsHash(string(r.LogSHA256)) && r.LogKeptAt == 0 {
+	log := r.LogBytes != nil && *r.LogBytes > 0 && core.IsHash(string(r.LogSHA256)) && r.LogKeptAt == 0
+	decided := r.Decisions != nil && r.Decisions.Bytes > 0 && r.Decisions.KeptAt == 0
+	if log || decided {
 		c.Set(logDueKey(r.Node, r.ID), []byte(r.Company))
 	}
 }
@@ -87,29 +93,94 @@ func keepLogs(c *ledger.Context, p KeepLogs) (any, error) {
 	now, kept, total := core.TimeOf(c.Now), 0, keptLogBytes(c.Tx)
 	for _, l := range p.Logs {
 		key := logDueKey(c.Cmd.Actor.ID, l.Run)
-		if of, ok := c.Get(key); !ok || ledger.CompanyID(of) != c.Cmd.Company {
+		r, there := entity.RunTable.Get(c.Tx, c.Cmd.Company, l.Run)
+		of, due := c.Get(key)
+		switch {
+		case l.Late != nil:
+			if !there || r.Node != c.Cmd.Actor.ID || r.Status.Live() || r.Decisions != nil {
+				continue
+			}
+			if !core.IsHash(l.Late.SHA256) || l.Late.Bytes < 0 {
+				return nil, ledger.Refuse(ledger.Invalid, nil, "late: a decision log has a size and a SHA-256")
+			}
+			d := *l.Late
+			d.Late, d.KeptAt, d.Lost = true, 0, 0
+			r.Decisions = &d
+			entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
+			dueLog(c, r) // its copies follow
+			kept++
+			continue
+		case !due || ledger.CompanyID(of) != c.Cmd.Company:
 			continue // another command reported it
 		}
 		c.Delete(key)
-		r, ok := entity.RunTable.Get(c.Tx, c.Cmd.Company, l.Run)
-		if !ok || len(l.Nodes) == 0 || r.LogBytes == nil || r.LogKeptAt != 0 {
+		if !there {
 			continue
 		}
-		if err := CheckBlob(string(r.LogSHA256), *r.LogBytes, l.Nodes); err != nil {
+		was := keptBytes(r)
+		if err := keepLog(c, &r, l); err != nil {
 			return nil, err
 		}
-		RefBlob(c.Tx, r.Company, string(r.LogSHA256), *r.LogBytes, l.Nodes)
-		r.LogKeptAt = now
-		entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
-		c.Set(entity.LogKeptKey(now, r.ID), []byte(string(r.Company)+" "+strconv.FormatInt(*r.LogBytes, 10)))
-		total += *r.LogBytes
-		kept++
+		if size := keptBytes(r); size > was {
+			entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
+			c.Set(entity.LogKeptKey(now, r.ID), []byte(string(r.Company)+" "+strconv.FormatInt(size, 10)))
+			total += size - was
+			kept++
+		}
 	}
 	c.Set(logTotalKey, []byte(strconv.FormatInt(total, 10)))
 	c.Record(ledger.Change{Action: "heartbeat.run.logs_kept", EntityType: "company", EntityID: string(c.Cmd.Company),
 		Details: core.Object{}.Int("kept", int64(kept)).Int("asked", int64(len(p.Logs))).
 			Str("nodeId", c.Cmd.Actor.ID).Close()})
 	return nil, nil
+}
+
+// keepLog notes which nodes have the logs of a run.
+func keepLog(c *ledger.Context, r *entity.Run, l KeptLog) error {
+	now, was := core.TimeOf(c.Now), keptOf(*r)
+	keep := func(hash string, bytes int64, nodes []string) error {
+		if err := CheckBlob(hash, bytes, nodes); err != nil {
+			return err
+		}
+		RefBlob(c.Tx, r.Company, hash, bytes, nodes)
+		if was > 0 {
+			c.Delete(entity.LogKeptKey(was, r.ID)) // what is kept of a run has one row
+		}
+		return nil
+	}
+	if len(l.Nodes) > 0 && r.LogBytes != nil && r.LogKeptAt == 0 {
+		if err := keep(string(r.LogSHA256), *r.LogBytes, l.Nodes); err != nil {
+			return err
+		}
+		r.LogKeptAt = now
+	}
+	if d := r.Decisions; len(l.Decided) > 0 && d != nil && d.KeptAt == 0 {
+		if err := keep(d.SHA256, d.Bytes, l.Decided); err != nil {
+			return err
+		}
+		r.Decisions = new(*d)
+		r.Decisions.KeptAt = now
+	}
+	return nil
+}
+
+// keptBytes returns how much is kept of a run's logs.
+func keptBytes(r entity.Run) (size int64) {
+	if r.LogKeptAt != 0 && r.LogBytes != nil {
+		size = *r.LogBytes
+	}
+	if d := r.Decisions; d != nil && d.KeptAt != 0 {
+		size += d.Bytes
+	}
+	return size
+}
+
+// keptOf returns since when something of a run's logs is kept, 0 for nothing.
+func keptOf(r entity.Run) core.Time {
+	if r.Decisions != nil {
+		return max(r.LogKeptAt, r.Decisions.KeptAt)
+	}
+	return r.LogKeptAt
 }
 
 func keptLogBytes(tx *ledger.Tx) int64 {
@@ -168,8 +239,15 @@ func sweepLogs(c *ledger.Context, _ SweepLogs) (any, error) {
 		c.Delete([]byte(l.key))
 		total -= l.size
 		if r, ok := entity.RunTable.Get(c.Tx, l.company, l.run); ok {
-			UnrefBlob(c.Tx, r.Company, string(r.LogSHA256))
-			r.LogKeptAt = 0
+			if r.LogKeptAt != 0 {
+				UnrefBlob(c.Tx, r.Company, string(r.LogSHA256))
+				r.LogKeptAt = 0
+			}
+			if d := r.Decisions; d != nil && d.KeptAt != 0 {
+				UnrefBlob(c.Tx, r.Company, d.SHA256)
+				r.Decisions = new(*d)
+				r.Decisions.KeptAt = 0
+			}
 			entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 		}
 	}
@@ -184,10 +262,15 @@ func sweepLogs(c *ledger.Context, _ SweepLogs) (any, error) {
 // forgetLog removes what is stored about a run's log outside its company.
 func forgetLog(tx *ledger.Tx, r entity.Run) {
 	tx.Delete(logDueKey(r.Node, r.ID))
-	if r.LogKeptAt == 0 || r.LogBytes == nil {
+	if keptOf(r) == 0 {
 		return
 	}
-	tx.Delete(entity.LogKeptKey(r.LogKeptAt, r.ID))
-	tx.Delete(entity.BlobKey(string(r.LogSHA256), r.Company))
-	tx.Set(logTotalKey, []byte(strconv.FormatInt(max(keptLogBytes(tx)-*r.LogBytes, 0), 10)))
+	tx.Delete(entity.LogKeptKey(keptOf(r), r.ID))
+	if r.LogKeptAt != 0 {
+		tx.Delete(entity.BlobKey(string(r.LogSHA256), r.Company))
+	}
+	if d := r.Decisions; d != nil && d.KeptAt != 0 {
+		tx.Delete(entity.BlobKey(d.SHA256, r.Company))
+	}
+	tx.Set(logTotalKey, []byte(strconv.FormatInt(max(keptLogBytes(tx)-keptBytes(r), 0), 10)))
 }

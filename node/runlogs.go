@@ -21,10 +21,14 @@ import (
 func (n *Node) keepLogs(ctx context.Context) {
 	var failures atomic.Int64
 	var twice []keptSegment // at most those recorded within segmentGrace
+	late := false
 	every(ctx, keepLogsEvery, func() {
 		twice = n.dropSegments(twice, time.Now())
 		if n.session() == 0 {
 			return
+		}
+		if !late { // only a start leaves some
+			late = n.tellLateDecisions(ctx)
 		}
 		var due []entity.Run
 		err := n.ledger.View(func(tx *ledger.Tx) error {
@@ -38,9 +42,9 @@ func (n *Node) keepLogs(ctx context.Context) {
 		var order []ledger.CompanyID
 		for _, r := range due {
 			l := company.KeptLog{Run: r.ID}
-			switch nodes, err := n.keepLog(ctx, r); {
+			switch nodes, decided, err := n.keepLogsOf(ctx, r); {
 			case err == nil:
-				l.Nodes = nodes
+				l.Nodes, l.Decided = nodes, decided
 			case ctx.Err() != nil:
 				return
 			case errors.Is(err, blob.ErrTooFew):
@@ -93,26 +97,78 @@ func (n *Node) dropSegments(all []keptSegment, now time.Time) (later []keptSegme
 	return later
 }
 
+// keepLogsOf keeps the log of a run and its decision log. The error wraps blob.ErrTooFew when it may succeed later.
+func (n *Node) keepLogsOf(ctx context.Context, r entity.Run) (log, decided []string, err error) {
+	if d := r.Decisions; d != nil && d.Bytes > 0 && d.KeptAt == 0 {
+		ref := runlog.DecisionsRef(r.Company, r.Agent, r.ID)
+		if decided, err = n.keepLog(ctx, ref, d.SHA256, d.Bytes); errors.Is(err, blob.ErrTooFew) {
+			return nil, nil, err
+		} else if err != nil {
+			n.log.Warn("decision log of a run can not be kept", "run", r.ID, "error", err)
+		}
+	}
+	if r.LogBytes == nil || *r.LogBytes == 0 || r.LogKeptAt != 0 {
+		return nil, decided, nil
+	}
+	log, err = n.keepLog(ctx, string(r.LogRef), string(r.LogSHA256), *r.LogBytes)
+	if err != nil && !errors.Is(err, blob.ErrTooFew) && len(decided) > 0 {
+		n.log.Warn("log of a run can not be kept", "run", r.ID, "error", err)
+		err = nil
+	}
+	return log, decided, err
+}
+
+// tellLateDecisions closes the decision logs of runs that were closed by others, because this node was lost, and tells the mesh
+// of them. It reports whether none is left.
+func (n *Node) tellLateDecisions(ctx context.Context) bool {
+	open, err := n.work.logs.Unsealed(company.MaxKeptLogs)
+	if err != nil {
+		n.log.Warn("decision logs of earlier runs", "error", err)
+		return true
+	}
+	left := false
+	for _, u := range open {
+		var r entity.Run
+		_ = n.ledger.View(func(tx *ledger.Tx) error {
+			r, _ = entity.RunOf(tx, u.Company, u.Run)
+			return nil
+		})
+		if r.ID == "" || r.Status.Live() || r.Owed || r.Node != string(n.ID()) || r.Decisions != nil {
+			left = left || r.Status.Live() || r.Owed
+			continue
+		}
+		d, err := n.work.logs.SealDecisions(runlog.DecisionsRef(u.Company, u.Agent, u.Run))
+		if err == nil {
+			err = n.carryOut(ctx, n.command(company.KindRunLogKeep, u.Company,
+				company.KeepLogs{Logs: []company.KeptLog{{Run: u.Run, Late: &d}}}))
+		}
+		if err != nil && ctx.Err() == nil {
+			n.log.Warn("the decision log of a run could not be told late", "run", u.Run, "error", err)
+		}
+	}
+	return !left
+}
+
 // keepLog creates a blob of a closed log and copies it to other nodes. The error wraps
 // blob.ErrTooFew when it may succeed later.
-func (n *Node) keepLog(ctx context.Context, r entity.Run) ([]string, error) {
-	d, err := blob.ParseDigest(string(r.LogSHA256))
-	if err != nil || r.LogBytes == nil {
+func (n *Node) keepLog(ctx context.Context, ref, hash string, size int64) ([]string, error) {
+	d, err := blob.ParseDigest(hash)
+	if err != nil {
 		return nil, runlog.ErrNoLog
 	}
 	if !n.blobs.Touch(d) {
-		w, err := n.blobs.Create(*r.LogBytes)
+		w, err := n.blobs.Create(size)
 		if err != nil {
 			return nil, err
 		}
 		defer w.Abort()
-		for at := int64(0); at < *r.LogBytes; {
-			c, err := n.work.logs.Read(string(r.LogRef), at, 0)
+		for at := int64(0); at < size; {
+			c, err := n.work.logs.Read(ref, at, 0)
 			if err != nil {
 				return nil, err
 			}
 			if len(c.Content) == 0 {
-				return nil, fmt.Errorf("the log has %d bytes, want %d", c.Size, *r.LogBytes)
+				return nil, fmt.Errorf("the log has %d bytes, want %d", c.Size, size)
 			}
 			if _, err := w.Write(c.Content); err != nil {
 				return nil, err
@@ -123,7 +179,7 @@ func (n *Node) keepLog(ctx context.Context, r entity.Run) ([]string, error) {
 			return nil, err
 		}
 	}
-	p, err := n.blobs.Spread(ctx, d, *r.LogBytes)
+	p, err := n.blobs.Spread(ctx, d, size)
 	if err != nil {
 		return nil, err
 	}

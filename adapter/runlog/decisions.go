@@ -17,7 +17,8 @@ import (
 
 // The decision log of a run has a line for each act at the node that the gate permitted without more: what it decided
 // otherwise is on the chain. It is a file <company>/<agent>/<run>.gate.ndjson, which is named <run>.gate.growing.ndjson until
-// the run is closed. The command that closes the run has its lines, its bytes and its SHA-256. It stays on the node.
+// the run is closed. The command that closes the run has its lines, its bytes and its SHA-256.
+// The node then copies it to others as a blob, as the log of the output.
 
 const (
 	// MaxDecisions bounds the decision log of one run, in bytes: about 5,000 lines.
@@ -92,6 +93,29 @@ func (s *Store) SealDecisions(ref string) (entity.DecisionLog, error) {
 		return none, fmt.Errorf("decision log: %w", err)
 	}
 	return entity.DecisionLog{Permits: uint64(bytes.Count(b, []byte("\n"))), Bytes: int64(len(b)), SHA256: hexSum(b)}, nil
+}
+
+// Unsealed names the runs whose decision logs this store has and that nobody has closed, at most most of them. Those of runs
+// that are live are among them.
+func (s *Store) Unsealed(most int) (out []Unsealed, err error) {
+	err = fs.WalkDir(s.root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+		run, ok := strings.CutSuffix(path.Base(p), growingEnd)
+		if err != nil || d.IsDir() || !ok || checkRef(p) != nil {
+			return err
+		}
+		parts := strings.Split(p, "/")
+		if out = append(out, Unsealed{ledger.CompanyID(parts[0]), parts[1], run}); len(out) == most {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return out, err
+}
+
+// An Unsealed is the run of a decision log that is not closed.
+type Unsealed struct {
+	Company    ledger.CompanyID
+	Agent, Run string
 }
 
 func hexSum(b []byte) string {

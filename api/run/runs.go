@@ -14,7 +14,6 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
-	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -355,16 +354,16 @@ func readRunLog(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if r.LogRef == "" || s.Cfg.RunLog == nil || decisions && s.Cfg.NodeLog == nil {
+	if r.LogRef == "" || s.Cfg.RunLog == nil {
 		return api.Response{}, api.NotFound("Run log not found")
 	}
-	var chunk runlog.Chunk
-	if decisions {
-		r.LogStore, r.LogRef = "local_file", core.NullText(runlog.DecisionsRef(r.Company, r.Agent, r.ID))
-		chunk, err = s.Cfg.NodeLog(rc.HTTP.Context(), identity.NodeID(r.Node), string(r.LogRef), offset, int64(limit))
-	} else {
-		chunk, err = s.Cfg.RunLog(rc.HTTP.Context(), r, offset, int64(limit))
+	if decisions { // it is read as the log of the output: from its node, or from who keeps it
+		r.LogStore, r.LogRef, r.LogKeptAt = "local_file", core.NullText(runlog.DecisionsRef(r.Company, r.Agent, r.ID)), 0
+		if d := r.Decisions; d != nil {
+			r.LogKeptAt, r.LogBytes, r.LogSHA256 = d.KeptAt, &d.Bytes, core.NullText(d.SHA256)
+		}
 	}
+	chunk, err := s.Cfg.RunLog(rc.HTTP.Context(), r, offset, int64(limit))
 	switch {
 	case errors.Is(err, runlog.ErrNoLog) &&
 		r.Status.Live(): // its node opens the log when it learns that the run has started

@@ -57,6 +57,8 @@ type decisionLog struct {
 	Bytes   int64  `json:"bytes"`
 	SHA256  string `json:"sha256"`
 	Lost    uint64 `json:"lost"`
+	KeptAt  string `json:"keptAt"`
+	Late    bool   `json:"late"`
 }
 
 // print writes a run for people. names are the agents' names, nodes the nodes' names.
@@ -250,21 +252,27 @@ func runLog(c *cli.CLI, cmd *cobra.Command, id string, follow bool) error {
 	})
 }
 
+// readDecisions writes the decision log of a run to w, and returns its SHA-256 and size.
+func readDecisions(c *cli.CLI, cmd *cobra.Command, id string, w io.Writer) (hash string, size int64, gone error) {
+	sum := sha256.New()
+	for next, more := int64(0), true; more && gone == nil; more = next > 0 {
+		var content string
+		content, next, gone = c.LogPage(cmd.Context(), "/api/heartbeat-runs/"+id+"/log", "&decisions=true", next)
+		fmt.Fprint(w, content)
+		_, _ = io.WriteString(sum, content)
+		size += int64(len(content))
+	}
+	return hex.EncodeToString(sum.Sum(nil)), size, gone
+}
+
 // runDecisions prints the decision log of a run, and checks it against what the command that closed the run says of it.
 func runDecisions(c *cli.CLI, cmd *cobra.Command, id string) error {
 	var run runDetail
 	if err := c.Call(cmd.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &run); err != nil {
 		return err
 	}
-	said, sum, size, gone := run.DecisionLog, sha256.New(), int64(0), error(nil)
-	for next, more := int64(0), true; more && gone == nil; more = next > 0 {
-		var content string
-		content, next, gone = c.LogPage(cmd.Context(), "/api/heartbeat-runs/"+id+"/log", "&decisions=true", next)
-		fmt.Fprint(cmd.OutOrStdout(), content)
-		_, _ = io.WriteString(sum, content)
-		size += int64(len(content))
-	}
-	got := hex.EncodeToString(sum.Sum(nil))
+	said := run.DecisionLog
+	got, size, gone := readDecisions(c, cmd, id, cmd.OutOrStdout())
 	switch {
 	case said == nil && run.FinishedAt == nil:
 		fmt.Fprintln(cmd.ErrOrStderr(), "The run is not closed yet, so there is nothing to check the log against.")
@@ -279,6 +287,9 @@ func runDecisions(c *cli.CLI, cmd *cobra.Command, id string) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%d permits, SHA-256 %s, as the command that closed the run says.\n", said.Permits, got)
 		if said.Lost > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%d more are not in it: it was full, or could not be written.\n", said.Lost)
+		}
+		if said.Late {
+			fmt.Fprintln(cmd.ErrOrStderr(), "Its node was lost while the run went on and told of it later: how many are not in it is not known.")
 		}
 	}
 	return nil

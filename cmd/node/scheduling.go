@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,43 +68,141 @@ itself when its lease ends. What waits keeps its place until selvage resume.`,
 	return cmd
 }
 
+// A placement is why a run is on its node, or waits.
+type placement struct {
+	RunID      string `json:"runId"`
+	Status     string `json:"status"`
+	Summary    string `json:"summary"`
+	Candidates []struct {
+		NodeID   string  `json:"nodeId"`
+		Name     string  `json:"name"`
+		Refusal  *string `json:"refusal"`
+		Affinity *string `json:"affinity"`
+		Score    int64   `json:"score"`
+		Slots    int64   `json:"slots"`
+		Load     int64   `json:"load"`
+	} `json:"candidates"`
+}
+
+func (p placement) print(w io.Writer) {
+	fmt.Fprintf(w, "%s is %s, %s\n", p.RunID, p.Status, p.Summary)
+	var t [][]string
+	for _, r := range p.Candidates {
+		score, why := strconv.FormatInt(r.Score, 10), fmt.Sprintf("%d‰ of its slots, %d‰ of its processors are taken",
+			r.Slots, r.Load)
+		if r.Affinity != nil {
+			why += "; drawn by its " + *r.Affinity
+		}
+		if r.Refusal != nil {
+			score, why = "-", *r.Refusal
+		}
+		t = append(t, []string{cli.Dash(r.Name), score, why})
+	}
+	cli.Table(w, "NODE SCORE WHY", t)
+}
+
+// A runGate is what the gate said during a run: what it permitted without more is in the decision log, the rest on the chain.
+type runGate struct {
+	Counts    map[string]uint64 `json:"counts"` // of the decisions on the chain, by decision
+	Decisions []struct {
+		ID       string   `json:"id"`
+		Decision string   `json:"decision"`
+		Action   string   `json:"action"`
+		Reason   string   `json:"reason"`
+		Rules    []string `json:"spoken_rules"`
+		Count    uint64   `json:"count"`
+	} `json:"decisions"`
+	Log     *decisionLog `json:"log"`     // as the command that closed the run says, null: it says nothing
+	LogSays string       `json:"logSays"` // whether the log is that one, and where it is
+}
+
+// maxExplained bounds the decisions that are shown of a run.
+const maxExplained = 200
+
+// gateOf reads what the gate said during a run, and checks its decision log.
+func gateOf(c *cli.CLI, cmd *cobra.Command, id string) (g runGate, err error) {
+	var run runDetail
+	if err := c.Call(cmd.Context(), "GET", "/api/heartbeat-runs/"+url.PathEscape(id), nil, &run); err != nil {
+		return g, err
+	}
+	if err := c.Call(cmd.Context(), "GET", fmt.Sprintf("/api/v1/govern/decisions?runId=%s&companyId=%s&limit=%d", url.QueryEscape(id),
+		url.QueryEscape(run.CompanyID), maxExplained), nil, &g.Decisions); err != nil {
+		return g, err
+	}
+	g.Counts, g.Log = map[string]uint64{}, run.DecisionLog
+	for _, d := range g.Decisions {
+		g.Counts[d.Decision] += max(d.Count, 1)
+	}
+	nodes, _ := nodeNames(c, cmd) // without names IDs are shown
+	at := "on node " + cmp.Or(nodes[run.NodeID], run.NodeID)
+	switch said := run.DecisionLog; {
+	case said == nil && run.FinishedAt == nil:
+		g.LogSays = "the run is not closed yet"
+	case said == nil:
+		g.LogSays = "none: its node was lost, or did not close the run itself"
+	case said.Bytes == 0:
+		g.LogSays = "empty: nothing was permitted without more"
+	default:
+		if said.KeptAt != "" {
+			at = "kept on several nodes since " + said.KeptAt
+		}
+		hash, size, gone := readDecisions(c, cmd, id, io.Discard)
+		switch {
+		case gone != nil:
+			g.LogSays = fmt.Sprintf("%s, can not be read: %v", at, gone)
+		case hash != said.SHA256 || size != said.Bytes:
+			g.LogSays = at + ", and NOT the one that was closed: its SHA-256 is " + hash
+		default:
+			g.LogSays = at + ", its SHA-256 is the one that was closed"
+		}
+		if said.Late {
+			g.LogSays += "; told late, so how many permits it lacks is not known"
+		}
+	}
+	return g, nil
+}
+
+func (g runGate) print(w io.Writer) {
+	permits, lost := uint64(0), uint64(0)
+	if g.Log != nil {
+		permits, lost = g.Log.Permits, g.Log.Lost
+	}
+	fmt.Fprintf(w, "\ngate: %d permits in the decision log, %d not in it; on the chain: %d denied, %d escalated, %d permitted with a "+
+		"warning, %d permitted at high risk\n", permits, lost, g.Counts["deny"], g.Counts["escalate"], g.Counts["warn"],
+		g.Counts["permit"])
+	fmt.Fprintln(w, "decision log:", g.LogSays)
+	var t [][]string
+	for _, d := range g.Decisions {
+		t = append(t, []string{d.ID, d.Decision, d.Action, strconv.FormatUint(max(d.Count, 1), 10),
+			cli.Dash(strings.Join(d.Rules, ",")), d.Reason})
+	}
+	if len(t) > 0 {
+		cli.Table(w, "DECISION SAID ACTION TIMES RULES REASON", t)
+	}
+}
+
 func explainCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
-		Use: "explain RUN", Short: "Explain why a run is on its node, or why it waits", Args: cobra.ExactArgs(1),
+		Use: "explain RUN", Short: "Explain why a run is on its node or waits, and what the gate said during it",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.RunID(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			var p struct {
-				RunID      string `json:"runId"`
-				Status     string `json:"status"`
-				Summary    string `json:"summary"`
-				Candidates []struct {
-					NodeID   string  `json:"nodeId"`
-					Name     string  `json:"name"`
-					Refusal  *string `json:"refusal"`
-					Affinity *string `json:"affinity"`
-					Score    int64   `json:"score"`
-					Slots    int64   `json:"slots"`
-					Load     int64   `json:"load"`
-				} `json:"candidates"`
+			var out struct {
+				placement
+				Gate runGate `json:"gate"`
 			}
-			return c.Show(cmd, "/api/heartbeat-runs/"+url.PathEscape(id)+"/placement", &p, func(w io.Writer) {
-				fmt.Fprintf(w, "%s is %s, %s\n", p.RunID, p.Status, p.Summary)
-				var t [][]string
-				for _, r := range p.Candidates {
-					score, why := strconv.FormatInt(r.Score, 10), fmt.Sprintf("%d‰ of its slots, %d‰ of its processors are taken",
-						r.Slots, r.Load)
-					if r.Affinity != nil {
-						why += "; drawn by its " + *r.Affinity
-					}
-					if r.Refusal != nil {
-						score, why = "-", *r.Refusal
-					}
-					t = append(t, []string{cli.Dash(r.Name), score, why})
-				}
-				cli.Table(w, "NODE SCORE WHY", t)
+			if err := c.Call(cmd.Context(), "GET", "/api/heartbeat-runs/"+url.PathEscape(id)+"/placement", nil, &out.placement); err != nil {
+				return err
+			}
+			if out.Gate, err = gateOf(c, cmd, id); err != nil {
+				return err
+			}
+			return c.Print(cmd, out, func(w io.Writer) {
+				out.placement.print(w)
+				out.Gate.print(w)
 			})
 		},
 	}

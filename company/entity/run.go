@@ -144,12 +144,16 @@ type Run struct {
 }
 
 // A DecisionLog describes the file in which a node notes what the gate permitted during a run without more. The file is on
-// the node.
+// the node until it is kept.
 type DecisionLog struct {
-	Permits uint64 `cbor:"1,keyasint" json:"permits"` // lines
-	Bytes   int64  `cbor:"2,keyasint" json:"bytes"`
-	SHA256  string `cbor:"3,keyasint" json:"sha256"`         // of the file, hex
-	Lost    uint64 `cbor:"4,keyasint,omitempty" json:"lost"` // permits that are not in the file: it was full, or could not be written
+	Permits uint64    `cbor:"1,keyasint" json:"permits"` // lines
+	Bytes   int64     `cbor:"2,keyasint" json:"bytes"`
+	SHA256  string    `cbor:"3,keyasint" json:"sha256"`                    // of the file, hex
+	Lost    uint64    `cbor:"4,keyasint,omitempty" json:"lost"`            // permits that are not in the file: it was full, or could not be written
+	KeptAt  core.Time `cbor:"5,keyasint,omitempty" json:"keptAt,omitzero"` // since when several nodes have the file
+	// Late: the run was closed by others than its node, which told of the file afterwards. How many permits could not be
+	// written is not known.
+	Late bool `cbor:"6,keyasint,omitempty" json:"late,omitempty"`
 }
 
 // notHere has the fields of the contract's run without a value here. They are not stored;

@@ -291,6 +291,10 @@ func (b *books) runs(c string, blobs map[string]uint32) {
 		case r.Session != 0 && r.ControlDeadlineAt != 0: // the fixture that stands for a node never sets Owed
 			b.may[string(entity.SessionKey(r.Session, id))] = true
 		}
+		if d := r.Decisions; d != nil && d.KeptAt != 0 {
+			b.may[string(entity.LogKeptKey(max(r.LogKeptAt, d.KeptAt), id))] = true
+			blobs[string(entity.BlobKey(d.SHA256, ledger.CompanyID(c)))]++
+		}
 		if r.LogKeptAt != 0 {
 			b.may[string(entity.LogKeptKey(r.LogKeptAt, id))] = true
 			blobs[string(entity.BlobKey(string(r.LogSHA256), ledger.CompanyID(c)))]++
