@@ -14,7 +14,6 @@ type rotaSim struct {
 	handlers []*simHandler
 	callers  []*simCaller
 	most     int
-	cleared  int
 }
 
 type simHandler struct {
