@@ -27,7 +27,7 @@ func filled(t *testing.T, n int) *vfs.MemFS {
 	for i := range n {
 		commit(t, s.Span('r'), true, fmt.Sprintf("%06d", i), value)
 		if i == n/2 { // so that there are tables as well
-			if err := s.db.Flush(); err != nil {
+			if err := db(s).Flush(); err != nil {
 				t.Fatal(err)
 			}
 		}

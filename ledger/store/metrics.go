@@ -20,7 +20,7 @@ func (s *Store) Metrics() Metrics {
 	if s.closed.Load() {
 		return Metrics{}
 	}
-	m := s.db.Metrics()
+	m := db(s).Metrics()
 	free, _ := s.space.freeBytes()
 	return Metrics{
 		DiskBytes:     m.DiskSpaceUsage(),

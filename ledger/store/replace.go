@@ -41,11 +41,11 @@ func (sp *Span) Replace(fill func(put func(key, value []byte) error) error) erro
 		return errors.Join(err, s.clearStaging())
 	}
 	span := pebble.KeyRange{Start: []byte{sp.prefix}, End: []byte{sp.prefix + 1}}
-	if _, err := s.db.IngestAndExcise(context.Background(), w.paths, nil, nil, span); err != nil {
+	if _, err := db(s).IngestAndExcise(context.Background(), w.paths, nil, nil, span); err != nil {
 		return fmt.Errorf("replace span: %w", err)
 	}
 	// The step may so far be only in the write-ahead log, unsynced.
-	if err := s.db.LogData(nil, pebble.Sync); err != nil {
+	if err := db(s).LogData(nil, pebble.Sync); err != nil {
 		return fmt.Errorf("sync replaced span: %w", err)
 	}
 	return s.clearStaging()
@@ -97,9 +97,9 @@ func (t *tableWriter) begin() error {
 	if err != nil {
 		return fmt.Errorf("create table: %w", err)
 	}
-	o := t.s.pebbleOptions()
+	o := pebbleOptions(t.s)
 	o.EnsureDefaults()
-	t.w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), o.MakeWriterOptions(0, t.s.db.TableFormat()))
+	t.w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), o.MakeWriterOptions(0, db(t.s).TableFormat()))
 	t.paths = append(t.paths, path)
 	t.size = 0
 	return nil

@@ -69,7 +69,7 @@ func (s *Store) scrubList() (names []string, total int64, err error) {
 
 // tables are the sizes of the tables of the present version, by name.
 func (s *Store) tables() (map[string]int64, error) {
-	levels, err := s.db.SSTables()
+	levels, err := db(s).SSTables()
 	if err != nil {
 		return nil, s.damaged(err)
 	}
@@ -161,7 +161,7 @@ func (s *Store) scrubTable(ctx context.Context, path string, pace func(int64) er
 	if err != nil {
 		return &Damage{Kind: DamageRead, Err: errors.Join(err, f.Close())}, nil
 	}
-	opts := s.pebbleOptions()
+	opts := pebbleOptions(s)
 	opts.EnsureDefaults()
 	err = validate(ctx, readable, opts.MakeReaderOptions())
 	switch {

@@ -27,7 +27,7 @@ func TestScrubFindsDamageOfAnOpenStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 200 {
-			if err := s.db.Flush(); err != nil {
+			if err := db(s).Flush(); err != nil {
 				t.Fatal(err)
 			}
 		}

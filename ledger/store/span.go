@@ -30,7 +30,7 @@ func (sp *Span) Get(key []byte) ([]byte, error) {
 	if sp.s.closed.Load() {
 		return nil, ErrClosed
 	}
-	v, err := get(sp.s.db, sp.prefix, key)
+	v, err := get(db(sp.s), sp.prefix, key)
 	return v, sp.s.damaged(err)
 }
 
@@ -42,7 +42,7 @@ func (sp *Span) Scan(from, to []byte, reverse bool) iter.Seq2[[]byte, []byte] {
 	if sp.s.closed.Load() {
 		panic(Failure{ErrClosed})
 	}
-	return scan(sp.s, sp.s.db, sp.prefix, from, to, reverse)
+	return scan(sp.s, db(sp.s), sp.prefix, from, to, reverse)
 }
 
 // Snapshot returns the span as it is now, in microseconds. It must be closed.
@@ -50,7 +50,7 @@ func (sp *Span) Snapshot() *Snapshot {
 	if sp.s.closed.Load() {
 		panic(Failure{ErrClosed})
 	}
-	return &Snapshot{s: sp.s, snap: sp.s.db.NewSnapshot(), prefix: sp.prefix}
+	return &Snapshot{s: sp.s, snap: db(sp.s).NewSnapshot(), prefix: sp.prefix}
 }
 
 // DiskBytes estimates the space that the span's tables take.
@@ -58,7 +58,7 @@ func (sp *Span) DiskBytes() (uint64, error) {
 	if sp.s.closed.Load() {
 		return 0, ErrClosed
 	}
-	return sp.s.db.EstimateDiskUsage([]byte{sp.prefix}, []byte{sp.prefix + 1})
+	return db(sp.s).EstimateDiskUsage([]byte{sp.prefix}, []byte{sp.prefix + 1})
 }
 
 // RangeBytes estimates the space that the tables of [from, to) take.
@@ -66,26 +66,26 @@ func (sp *Span) RangeBytes(from, to []byte) (uint64, error) {
 	if sp.s.closed.Load() {
 		return 0, ErrClosed
 	}
-	return sp.s.db.EstimateDiskUsage(append([]byte{sp.prefix}, from...), append([]byte{sp.prefix}, to...))
+	return db(sp.s).EstimateDiskUsage(append([]byte{sp.prefix}, from...), append([]byte{sp.prefix}, to...))
 }
 
 // A Snapshot is a span at one moment. Reads may go on while the span changes,
 // but not while [Span.Replace] runs: it takes away what lies below.
 type Snapshot struct {
 	s      *Store
-	snap   *pebble.Snapshot
+	snap   any // *pebble.Snapshot; nil once closed
 	prefix byte
 }
 
 // Get returns a copy of the value of key, or [ErrNotFound].
 func (sn *Snapshot) Get(key []byte) ([]byte, error) {
-	v, err := get(sn.snap, sn.prefix, key)
+	v, err := get(sn.snap.(*pebble.Snapshot), sn.prefix, key)
 	return v, sn.s.damaged(err)
 }
 
 // Scan is [Span.Scan] at the moment of the snapshot.
 func (sn *Snapshot) Scan(from, to []byte, reverse bool) iter.Seq2[[]byte, []byte] {
-	return scan(sn.s, sn.snap, sn.prefix, from, to, reverse)
+	return scan(sn.s, sn.snap.(*pebble.Snapshot), sn.prefix, from, to, reverse)
 }
 
 // Close releases the snapshot. A second call does nothing.
@@ -93,7 +93,7 @@ func (sn *Snapshot) Close() error {
 	if sn.snap == nil {
 		return nil
 	}
-	err := sn.snap.Close()
+	err := sn.snap.(*pebble.Snapshot).Close()
 	sn.snap = nil
 	return err
 }
@@ -147,16 +147,18 @@ func scan(s *Store, r pebble.Reader, prefix byte, from, to []byte, reverse bool)
 // A Batch is a set of writes to one span that are committed together. It is
 // used by one goroutine and must be closed, also after Commit.
 type Batch struct {
-	b      *pebble.Batch
+	b      any // *pebble.Batch; nil once closed
 	prefix byte
 }
 
+func batch(b *Batch) *pebble.Batch { return b.b.(*pebble.Batch) }
+
 // NewBatch returns an empty batch.
-func (sp *Span) NewBatch() *Batch { return &Batch{b: sp.s.db.NewBatch(), prefix: sp.prefix} }
+func (sp *Span) NewBatch() *Batch { return &Batch{b: db(sp.s).NewBatch(), prefix: sp.prefix} }
 
 // Set writes a value; key and value are copied.
 func (b *Batch) Set(key, value []byte) {
-	op := b.b.SetDeferred(len(key)+1, len(value))
+	op := batch(b).SetDeferred(len(key)+1, len(value))
 	op.Key[0] = b.prefix
 	copy(op.Key[1:], key)
 	copy(op.Value, value)
@@ -165,7 +167,7 @@ func (b *Batch) Set(key, value []byte) {
 
 // SetString is Set for a key that is a string.
 func (b *Batch) SetString(key string, value []byte) {
-	op := b.b.SetDeferred(len(key)+1, len(value))
+	op := batch(b).SetDeferred(len(key)+1, len(value))
 	op.Key[0] = b.prefix
 	copy(op.Key[1:], key)
 	copy(op.Value, value)
@@ -174,7 +176,7 @@ func (b *Batch) SetString(key string, value []byte) {
 
 // Delete removes key; an absent key is no error.
 func (b *Batch) Delete(key []byte) {
-	op := b.b.DeleteDeferred(len(key) + 1)
+	op := batch(b).DeleteDeferred(len(key) + 1)
 	op.Key[0] = b.prefix
 	copy(op.Key[1:], key)
 	finish(op)
@@ -182,7 +184,7 @@ func (b *Batch) Delete(key []byte) {
 
 // DeleteString is Delete for a key that is a string.
 func (b *Batch) DeleteString(key string) {
-	op := b.b.DeleteDeferred(len(key) + 1)
+	op := batch(b).DeleteDeferred(len(key) + 1)
 	op.Key[0] = b.prefix
 	copy(op.Key[1:], key)
 	finish(op)
@@ -191,7 +193,7 @@ func (b *Batch) DeleteString(key string) {
 // DeleteRange removes the keys in [from, to). Go on from the last low mark
 // instead of from the beginning: overlapping range deletions cost memory.
 func (b *Batch) DeleteRange(from, to []byte) {
-	op := b.b.DeleteRangeDeferred(len(from)+1, len(to)+1)
+	op := batch(b).DeleteRangeDeferred(len(from)+1, len(to)+1)
 	op.Key[0], op.Value[0] = b.prefix, b.prefix
 	copy(op.Key[1:], from)
 	copy(op.Value[1:], to)
@@ -205,15 +207,15 @@ func finish(op *pebble.DeferredBatchOp) {
 }
 
 // Len returns the size of the batch in bytes.
-func (b *Batch) Len() int { return b.b.Len() }
+func (b *Batch) Len() int { return batch(b).Len() }
 
 // Count returns how many writes the batch holds.
-func (b *Batch) Count() int { return int(b.b.Count()) }
+func (b *Batch) Count() int { return int(batch(b).Count()) }
 
 // Close releases the batch. A second call does nothing.
 func (b *Batch) Close() {
 	if b.b != nil {
-		_ = b.b.Close() // gives memory back; it has nothing to report
+		_ = batch(b).Close() // gives memory back; it has nothing to report
 		b.b = nil
 	}
 }
@@ -238,12 +240,12 @@ func (sp *Span) commit(b *Batch, sync bool, head Head) error {
 	}
 	bytes := b.Len()
 	if !sync {
-		if err := b.b.Commit(pebble.NoSync); err != nil {
+		if err := batch(b).Commit(pebble.NoSync); err != nil {
 			return err
 		}
 		return sp.s.fill(bytes)
 	}
-	if err := b.b.Commit(pebble.Sync); err != nil {
+	if err := batch(b).Commit(pebble.Sync); err != nil {
 		return err
 	}
 	sp.s.mark.put(head)

@@ -107,8 +107,8 @@ type Store struct {
 	dir   string
 	opts  Options
 	fs    vfs.FS // as Pebble sees it
-	db    *pebble.DB
-	cache *pebble.Cache
+	db    any    // *pebble.DB, see [db]
+	cache any    // *pebble.Cache, see [cache]
 	lock  *pebble.Lock
 	stop  func() error // ends the health checks
 	space *space
@@ -147,8 +147,8 @@ func Open(dir string, o Options) (*Store, error) {
 	s.stop = closer.Close
 	s.fs = &storeFS{FS: vfs.OnDiskFull(checked, s.space.giveUpBallast), store: s}
 	s.cache = pebble.NewCache(s.cacheBytes() + s.wideBytes())
-	s.narrow = s.cache.Reserve(int(s.wideBytes()))
-	defer s.cache.Unref() // the database holds it
+	s.narrow = cache(s).Reserve(int(s.wideBytes()))
+	defer cache(s).Unref() // the database holds it
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.stop(), lock.Close())
 	}
@@ -171,14 +171,14 @@ func (s *Store) open() (err error) {
 			return err
 		}
 	}
-	if s.db, err = s.openPebble(); err != nil {
+	if s.db, err = openPebble(s); err != nil {
 		if d := openDamage(err); d != nil {
 			err = d
 		}
 		return errors.Join(fmt.Errorf("open %s: %w", s.dir, err), s.mark.close())
 	}
 	if err := s.startMark(known); err != nil {
-		return errors.Join(fmt.Errorf("open %s: %w", s.dir, err), s.db.Close(), s.mark.close())
+		return errors.Join(fmt.Errorf("open %s: %w", s.dir, err), db(s).Close(), s.mark.close())
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func (s *Store) checkMarker(known bool) error {
 // startMark notes in the database that it has a mark from now on. A database that
 // says so already and comes without a mark has lost it.
 func (s *Store) startMark(known bool) error {
-	_, closer, err := s.db.Get(markKey)
+	_, closer, err := db(s).Get(markKey)
 	had := err == nil
 	switch {
 	case had:
@@ -246,25 +246,33 @@ func (s *Store) startMark(known bool) error {
 	if had {
 		return nil
 	}
-	if err := s.db.Set(markKey, nil, pebble.Sync); err != nil {
+	if err := db(s).Set(markKey, nil, pebble.Sync); err != nil {
 		return err
 	}
 	s.mark.put(Head{})
 	return nil
 }
 
+// Pebble's types stand in no type and no method of this package: the compiler makes the methods of
+// generic types that an imported type is made of anew in each package that imports it, and Pebble's are
+// 733 functions, for each of our hundred packages.
+
+func db(s *Store) *pebble.DB { return s.db.(*pebble.DB) }
+
+func cache(s *Store) *pebble.Cache { return s.cache.(*pebble.Cache) }
+
 // openPebble opens the database. Its OPTIONS are only for people and for checks
 // that a store of ours always passes, so wrong ones are dropped; it writes new
 // ones. It panics on some kinds of damage.
-func (s *Store) openPebble() (db *pebble.DB, err error) {
-	opts := s.pebbleOptions()
+func openPebble(s *Store) (db *pebble.DB, err error) {
+	opts := pebbleOptions(s)
 	switch desc, err := pebble.Peek(s.dir, s.fs); {
 	case err != nil && strings.Contains(err.Error(), "format major version"):
 		return nil, fmt.Errorf("%w (%w)", errNewer, err)
 	case err != nil:
 		return nil, err
 	case desc.OptionsFilename != "":
-		if err := s.dropWrongOptions(opts, desc.OptionsFilename); err != nil {
+		if err := dropWrongOptions(s, opts, desc.OptionsFilename); err != nil {
 			return nil, err
 		}
 	}
@@ -276,7 +284,7 @@ func (s *Store) openPebble() (db *pebble.DB, err error) {
 	return pebble.Open(s.dir, opts)
 }
 
-func (s *Store) dropWrongOptions(opts *pebble.Options, path string) error {
+func dropWrongOptions(s *Store, opts *pebble.Options, path string) error {
 	f, err := s.fs.Open(path)
 	if err != nil {
 		return err
@@ -319,7 +327,7 @@ func (s *Store) Widen(wide bool) {
 		s.narrow = nil
 		s.wide.Store(true)
 	case !wide && s.narrow == nil:
-		s.narrow = s.cache.Reserve(int(s.wideBytes()))
+		s.narrow = cache(s).Reserve(int(s.wideBytes()))
 		s.wide.Store(false)
 		s.filled.Store(earlyFlushBytes)
 	}
@@ -332,7 +340,7 @@ func (s *Store) fill(bytes int) error {
 		return nil
 	}
 	s.filled.Store(0)
-	_, err := s.db.AsyncFlush()
+	_, err := db(s).AsyncFlush()
 	return err
 }
 
@@ -340,16 +348,16 @@ func (s *Store) fill(bytes int) error {
 // system's cache for a while then.
 func (s *Store) Trim() {
 	if !s.closed.Load() {
-		s.cache.Reserve(int(s.cacheBytes() + s.wideBytes()))()
+		cache(s).Reserve(int(s.cacheBytes() + s.wideBytes()))()
 	}
 }
 
-func (s *Store) pebbleOptions() *pebble.Options {
+func pebbleOptions(s *Store) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          s.fs,
 		Lock:                        s.lock,
 		FormatMajorVersion:          formatVersion,
-		Cache:                       s.cache,
+		Cache:                       cache(s),
 		MemTableSize:                s.opts.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
 		MaxOpenFiles:                maxOpenFiles,
@@ -432,7 +440,7 @@ func (s *Store) Writable() error {
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.closed.Store(true)
-		s.closeErr = errors.Join(s.db.Close(), s.mark.close(), s.stop(), s.lock.Close())
+		s.closeErr = errors.Join(db(s).Close(), s.mark.close(), s.stop(), s.lock.Close())
 	})
 	return s.closeErr
 }

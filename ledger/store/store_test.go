@@ -156,7 +156,7 @@ func TestTrimEmptiesTheBlockCache(t *testing.T) {
 	for i := range 200 {
 		commit(t, sp, false, fmt.Sprintf("key-%03d", i), strings.Repeat("v", 1<<10))
 	}
-	if err := s.db.Flush(); err != nil {
+	if err := db(s).Flush(); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(contents(sp)); n != 200 {
@@ -192,22 +192,22 @@ func TestNarrowStoreFlushesEarly(t *testing.T) {
 	waitFor := func(n int64) {
 		t.Helper()
 		for range 1000 {
-			if s.db.Metrics().Flush.Count >= n {
+			if db(s).Metrics().Flush.Count >= n {
 				return
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		t.Fatalf("%d flushes, want %d", s.db.Metrics().Flush.Count, n)
+		t.Fatalf("%d flushes, want %d", db(s).Metrics().Flush.Count, n)
 	}
 	s.Widen(true)
 	write() // the first memtables are small, and double
 	write()
-	if err := s.db.Flush(); err != nil {
+	if err := db(s).Flush(); err != nil {
 		t.Fatal(err)
 	}
-	before := s.db.Metrics().Flush.Count
+	before := db(s).Metrics().Flush.Count
 	write()
-	if n := s.db.Metrics().Flush.Count; n != before {
+	if n := db(s).Metrics().Flush.Count; n != before {
 		t.Errorf("a wide store flushed %d times before its memtable was full", n-before)
 	}
 	s.Widen(false)
