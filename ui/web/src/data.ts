@@ -94,8 +94,10 @@ const meshQuery = { refetchInterval: poll, retry: 0, staleTime: poll - 1_000 } a
 export function useMesh(every: number = seldom) {
   return useQuery({ queryKey: keys.mesh('info'), queryFn: ({ signal }) => get('/api/v1/mesh', { signal }), ...meshQuery, refetchInterval: every })
 }
+const membersOf = ({ signal }: { signal: AbortSignal }) => get('/api/v1/mesh/members', { signal })
+const named = (all: readonly { id: string; name: string }[]) => all.map(({ id, name }) => ({ id, name }))
 export function useMembers(every: number = seldom) {
-  return useQuery({ queryKey: keys.mesh('members'), queryFn: ({ signal }) => get('/api/v1/mesh/members', { signal }), ...meshQuery, refetchInterval: every })
+  return useQuery({ queryKey: keys.mesh('members'), queryFn: membersOf, ...meshQuery, refetchInterval: every })
 }
 export function useAutopilot() {
   return useQuery({ queryKey: keys.mesh('autopilot'), queryFn: ({ signal }) => get('/api/v1/mesh/autopilot', { signal }), ...meshQuery })
@@ -107,12 +109,13 @@ export function useJoinRequests(every: number = poll) {
   return useQuery({ queryKey: keys.mesh('requests'), queryFn: ({ signal }) => get('/api/v1/mesh/requests', { signal }), ...meshQuery, refetchInterval: every })
 }
 
-/** Who an ID is: an agent of the company by its name, a person as the board. */
+/** Who an ID is: an agent of the company and a node by their names, a person as the board. */
 export function useNames(company: string | undefined): (id: string | null | undefined) => { name: string; person: boolean } {
   const agents = useAgents(company).data
   const people = useQuery({ queryKey: keys.people(company ?? ''), enabled: !!company, queryFn: ({ signal }) => get('/api/companies/{companyId}/user-directory', { ...inCompany(company), signal }), retry: 0 }).data
+  const nodes = useQuery({ queryKey: keys.mesh('members'), enabled: false, queryFn: membersOf, select: named }).data // as the rail has read them
   return useMemo(() => {
-    const byId = new Map<string, { name: string; person: boolean }>()
+    const byId = new Map<string, { name: string; person: boolean }>((nodes ?? []).map((n) => [n.id, { name: n.name, person: false }]))
     for (const a of agents ?? []) byId.set(a.id, { name: a.name, person: false })
     const users = (people as { users?: { principalId?: string; id?: string; userId?: string; name?: string | null; user?: { id?: string; name?: string | null } | null }[] | null } | undefined)?.users
     for (const u of users ?? []) {
@@ -121,7 +124,7 @@ export function useNames(company: string | undefined): (id: string | null | unde
       if (id) byId.set(id, { name: name || t.common.you, person: true })
     }
     return (id) => (id ? byId.get(id) ?? { name: id === 'local-board' ? t.common.you : id.slice(0, 8), person: true } : { name: t.common.none, person: true })
-  }, [agents, people])
+  }, [agents, people, nodes])
 }
 
 const maxNamed = 50 // companies whose agents are read by name on one page
