@@ -18470,6 +18470,9 @@ export interface components {
         DecisionLog: {
             /** Format: int64 */
             bytes: number;
+            /** Format: date-time */
+            keptAt?: string | null;
+            late?: boolean;
             /** Format: int64 */
             lost: number;
             /** Format: int64 */
