@@ -102,7 +102,8 @@ func (n *Node) keepTree(ctx context.Context) {
 		if own, root = n.treeStand(); own.Root != "" && root != own.Root && root != "" {
 			n.commitTree(ctx)
 		}
-		first = !n.compareTrees(ctx) && len(n.others()) > 0 && ctx.Err() == nil
+		// Before the first commitment, which the leader makes below, there is nothing to compare.
+		first = own.Root != "" && !n.compareTrees(ctx) && len(n.others()) > 0 && ctx.Err() == nil
 	}
 	tick, seen := time.NewTicker(treeEvery), uint64(0)
 	defer tick.Stop()
