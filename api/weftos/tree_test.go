@@ -62,8 +62,8 @@ func TestTheResourceTree(t *testing.T) {
 		t.Error("the root does not follow a new agent")
 	}
 	at := "/companies/" + of
-	if want := strings.Join([]string{at, at + "/agents", at + "/agents/" + ada, at + "/environments", at + "/secrets",
-		at + "/secrets/" + secret, at + "/tools"}, " "); v.paths() != want {
+	if want := strings.Join([]string{at, at + "/agents", at + "/agents/" + ada, at + "/environments", at + "/hosts",
+		at + "/models", at + "/secrets", at + "/secrets/" + secret, at + "/tools"}, " "); v.paths() != want {
 		t.Errorf("got %s, want %s", v.paths(), want)
 	}
 	whole := h.Call("GET", "/api/v1/tree?depth=16", "").Want(t, 200, `"name":"Mail key"`).
