@@ -38,6 +38,7 @@ type ProcessAsk struct {
 	Spec         *kernel.Spec         `json:"spec,omitempty"`
 	Signal       string               `json:"signal,omitempty"`
 	Capabilities *kernel.Capabilities `json:"capabilities,omitempty"`
+	Seconds      int64                `json:"seconds,omitempty"` // of ProcessElevate; 0: as long as it lives
 	Tail         int                  `json:"tail,omitempty"`
 	Level        kernel.EventLevel    `json:"level,omitempty"`
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -633,7 +634,8 @@ func (n *Node) processesHere(ctx context.Context, ask api.ProcessAsk) (out api.P
 		}
 	case api.ProcessElevate:
 		var e kernel.Entry
-		e, err = h.Elevate(ask.PID, *cmp.Or(ask.Capabilities, &kernel.Capabilities{}))
+		e, err = h.Elevate(ask.PID, *cmp.Or(ask.Capabilities, &kernel.Capabilities{}),
+			time.Duration(min(ask.Seconds, math.MaxInt32))*time.Second)
 		one(e)
 	case api.ProcessEvents:
 		out.Events = n.events.Tail(ask.Tail, ask.Level)

@@ -141,6 +141,7 @@ type slot struct {
 	replica    int
 	generation uint64
 	caps       *kernel.Capabilities // of the first process, for those that replace it
+	elevated   *elevated            // nil: caps has no end
 	restarts   int
 	pid        kernel.PID // of the living process; 0: there is none
 	starting   bool

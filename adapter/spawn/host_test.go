@@ -235,6 +235,45 @@ func TestACommandIsAProcess(t *testing.T) {
 	}
 }
 
+// An elevation with an end gives back what the process had, also to the process that replaced it.
+func TestAnElevationEnds(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, t.TempDir(), nil)
+	spec := kernel.Spec{Name: "rises", Command: sh("trap 'exit 3' USR1; while :; do sleep 0.05; done"), Restart: kernel.OneForOne,
+		Capabilities: caps(func(l *kernel.Limits) { l.Messages = 7 })}
+	pid := b.spawn(spec)
+	messages := func(pid kernel.PID) int64 { e, _ := b.Table().Find(pid); return e.Capabilities.Limits.Messages }
+	more := func(n int64) kernel.Capabilities { return *caps(func(l *kernel.Limits) { l.Messages = n }) }
+	for n, lasting := range []time.Duration{time.Hour, 2 * time.Hour} { // the second takes the place of the first
+		if e, err := b.Elevate(pid, more(int64(100+n)), lasting); err != nil || e.Capabilities.Limits.Messages != int64(100+n) {
+			t.Fatalf("elevated: %+v, %v", e.Capabilities, err)
+		}
+	}
+	if err := b.Signal(pid, "USR1"); err != nil {
+		t.Fatal(err)
+	}
+	var again kernel.PID
+	b.until("it was started again", func() bool {
+		for _, e := range b.Table().Select(func(e *kernel.Entry) bool { return e.Name == "rises" && e.State == kernel.Running }) {
+			again = e.PID
+		}
+		return again > pid
+	})
+	if got := messages(again); got != 101 {
+		t.Errorf("the process that replaced it may send %d messages, want 101", got)
+	}
+	if _, err := b.Elevate(again, more(102), time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the elevation has ended", func() bool { return messages(again) == 7 })
+	b.until("the end is told", func() bool {
+		return slices.ContainsFunc(b.events.Tail(0, kernel.LevelWarn), func(e kernel.Event) bool { return strings.Contains(fmt.Sprint(e), "capability.revoked") })
+	})
+	if _, err := b.Elevate(again, more(1), MostElevated+1); kernel.KindOf(err) != kernel.BadRequest {
+		t.Errorf("for more than a day: %v", err)
+	}
+}
+
 // What ignores its limits is ended: a command by the system and by the host, a module by the
 // sandbox. With suspend it is stopped and can be elevated.
 func TestLimitsBite(t *testing.T) {
@@ -263,7 +302,7 @@ func TestLimitsBite(t *testing.T) {
 	if err := b.Signal(stopped, "CONT"); kernel.KindOf(err) != kernel.ResourceLimitExceeded {
 		t.Errorf("resumed at its limit: %v", err)
 	}
-	if _, err := b.Elevate(stopped, kernel.DefaultCapabilities()); err != nil {
+	if _, err := b.Elevate(stopped, kernel.DefaultCapabilities(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Signal(stopped, "CONT"); err != nil {

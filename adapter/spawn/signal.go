@@ -94,26 +94,3 @@ func (h *Host) resume(l *living, e kernel.Entry) error {
 	h.event(kernel.LevelInfo, l.pid, "process.resume", "resumed")
 	return nil
 }
-
-// Elevate gives a process other capabilities. Whoever calls it has asked the gate. Limits that
-// the operating system holds (memory, of a native command or a container) stay as they were at
-// the start.
-func (h *Host) Elevate(pid kernel.PID, caps kernel.Capabilities) (kernel.Entry, error) {
-	if err := caps.Limits.Validate(); err != nil {
-		return kernel.Entry{}, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	l := h.living[pid]
-	if l == nil || l.slot == nil {
-		return kernel.Entry{}, kernel.Errorf(kernel.ProcessNotFound,
-			"process %s: this node spawned none of this ID that still runs", pid)
-	}
-	if err := h.table.Change(pid, func(e *kernel.Entry) { e.Capabilities = caps }); err != nil {
-		return kernel.Entry{}, err
-	}
-	l.slot.caps = &caps
-	h.event(kernel.LevelWarn, pid, "capability.elevate", "its capabilities were changed")
-	e, _ := h.table.Find(pid)
-	return e, nil
-}

@@ -355,6 +355,7 @@ func stopService(rc *api.Request, id string) error {
 
 type elevateBody struct {
 	Capabilities json.RawMessage `json:"capabilities" maxBytes:"16384" doc:"what the process may do and use from now on; what is absent has its default"`
+	Seconds      int64           `json:"seconds,omitempty" minimum:"0" maximum:"86400" doc:"after which it has what it had before; 0: as long as it lives"`
 	Reason       string          `json:"reason" minLength:"1" maxLength:"1000"`
 }
 
@@ -371,10 +372,11 @@ func elevateProcess(rc *api.Request) (api.Response, error) {
 	if err := read("capabilities", in.Capabilities, &wanted); err != nil {
 		return api.Response{}, err
 	}
-	if err := order(rc, replica.KindElevate, n, replica.Order{PID: uint64(pid), Why: in.Reason}); err != nil {
+	if err := order(rc, replica.KindElevate, n, replica.Order{PID: uint64(pid), Seconds: uint64(in.Seconds),
+		Why: in.Reason}); err != nil {
 		return api.Response{}, err
 	}
-	out, err := ask(rc, n, api.ProcessAsk{Op: api.ProcessElevate, PID: pid, Capabilities: &wanted})
+	out, err := ask(rc, n, api.ProcessAsk{Op: api.ProcessElevate, PID: pid, Capabilities: &wanted, Seconds: in.Seconds})
 	return one(n, out, err)
 }
 

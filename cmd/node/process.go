@@ -365,9 +365,10 @@ func (l *limitFlags) capabilities(cmd *cobra.Command, always bool) map[string]an
 func elevateCommand(c *cli.CLI) *cobra.Command {
 	var l limitFlags
 	var reason string
+	var lasting time.Duration
 	cmd := &cobra.Command{
 		Use: "elevate PROCESS", Short: "Give a process other limits and capabilities, for a reason", Args: cobra.ExactArgs(1),
-		Example: "  selvage process elevate n1:12 --cpu-time 1h --reason 'the index is larger than usual'",
+		Example: "  selvage process elevate n1:12 --cpu-time 1h --for 2h --reason 'the index is larger than usual'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if reason == "" {
 				return cli.Misuse(errors.New("--reason: required"))
@@ -378,13 +379,17 @@ func elevateCommand(c *cli.CLI) *cobra.Command {
 			}
 			var r processRow
 			return c.Send(cmd, "POST", processPath+"/"+at+"/elevate", map[string]any{"capabilities": l.capabilities(cmd, true),
-				"reason": reason}, &r, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s\n", r.Address, r.State)
+				"seconds": int64(lasting.Seconds()), "reason": reason}, &r, func(w io.Writer) {
+				if fmt.Fprintf(w, "%s %s", r.Address, r.State); lasting > 0 {
+					fmt.Fprintf(w, ", elevated for %s", lasting)
+				}
+				fmt.Fprintln(w)
 			})
 		},
 	}
 	l.declare(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why; required")
+	cmd.Flags().DurationVar(&lasting, "for", 0, "after which it has what it had before, such as 2h; 0: as long as it lives")
 	return cmd
 }
 

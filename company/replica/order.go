@@ -17,6 +17,7 @@ type Order struct {
 	Backend string `cbor:"4,keyasint,omitempty"`
 	Signal  string `cbor:"5,keyasint,omitempty"`
 	Why     string `cbor:"6,keyasint,omitempty"`
+	Seconds uint64 `cbor:"7,keyasint,omitempty"` // that an elevation lasts; 0: as long as the process lives
 }
 
 // order leaves a line of what a node is to do. That it passed the gate is all it is for.
@@ -28,8 +29,12 @@ func order(c *ledger.Context, p Order) (any, error) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed order about a process")
 	}
 	_, verb, _ := strings.Cut(c.Cmd.Kind, ".")
+	details := core.Object{}.Uint("pid", p.PID).Null("name", p.Name).Null("backend", p.Backend).Null("signal", p.Signal).
+		Null("reason", p.Why)
+	if p.Seconds > 0 {
+		details = details.Uint("seconds", p.Seconds)
+	}
 	c.Record(ledger.Change{Action: "process." + verb + "_ordered", EntityType: "node", EntityID: p.Node,
-		Details: core.Object{}.Uint("pid", p.PID).Null("name", p.Name).Null("backend", p.Backend).Null("signal", p.Signal).
-			Null("reason", p.Why).Close()})
+		Details: details.Close()})
 	return nil, nil
 }

@@ -11568,6 +11568,11 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             reason: string;
+            /**
+             * Format: int64
+             * @description after which it has what it had before; 0: as long as it lives
+             */
+            seconds?: number;
         } & {
             [key: string]: unknown;
         };
