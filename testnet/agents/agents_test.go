@@ -443,7 +443,8 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 				t.Error("what the model signed did not come back to it")
 			}
 			if t.Failed() {
-				t.Logf("the model was told last:\n%.20000s\n%s", up.last(), log)
+				last := up.last() // what a tool answered is at its end
+				t.Logf("the model was told last:\n%.2000s\n[...]\n%s\n%s", last, last[max(0, len(last)-10_000):], log)
 			}
 			for _, leak := range []string{"sk-of-the-", canary} {
 				if strings.Contains(sent, leak) {
