@@ -1,7 +1,6 @@
 package spawn
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/selvage-mesh/selvage/kernel"
@@ -40,7 +39,7 @@ func (h *Host) Elevate(pid kernel.PID, caps kernel.Capabilities, lasting time.Du
 	if err := h.table.Change(pid, func(e *kernel.Entry) { e.Capabilities = caps }); err != nil {
 		return kernel.Entry{}, err
 	}
-	s, before, told := l.slot, old.Capabilities, "its capabilities were changed"
+	s, before, until := l.slot, old.Capabilities, ""
 	if s.elevated != nil {
 		s.elevated.end.Stop()
 		before, s.elevated = s.elevated.before, nil
@@ -49,9 +48,9 @@ func (h *Host) Elevate(pid kernel.PID, caps kernel.Capabilities, lasting time.Du
 		by := &elevated{before: before}
 		by.end = time.AfterFunc(lasting, func() { h.lower(s, by) })
 		s.elevated = by
-		told = fmt.Sprintf("its capabilities were changed, for %s", lasting)
+		until = ", for " + lasting.String()
 	}
-	h.event(kernel.LevelWarn, pid, "capability.elevate", told)
+	h.event(kernel.LevelWarn, pid, "capability.elevate", "its capabilities were changed%s", until)
 	e, _ := h.table.Find(pid)
 	return e, nil
 }
