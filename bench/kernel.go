@@ -32,7 +32,8 @@ var processLines = []fromRoom{
 // handlerLines are of a whole node, with logs and inboxes.
 var handlerLines = []fromRoom{
 	{"AtRest/handler", "MB", "10,000 WASM processes at rest, called once each (on_message), memory", 1, "%.0f MB", "≤ 100 MB"},
-	{"AtRest/handler", "%core", "the same, processor, with the node's own", 1, "%.2f %% of a core", "< 1 %"},
+	{"AtRest/handler", "%core", "the same, processor, beyond that of the node without them", 1, "%.2f %% of a core", "< 1 %"},
+	{"AtRest/handler", "%own", "the node without them, processor", 1, "%.2f %% of a core", ""},
 	{"AtRest/fresh", "MB", "the same before their first message, memory", 1, "%.0f MB", ""},
 }
 
