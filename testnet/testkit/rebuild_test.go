@@ -24,24 +24,6 @@ func TestADivergedNodeIsRebuiltFromItsPeers(t *testing.T) {
 	b.Must(0, "POST", "/api/companies/"+string(of)+"/goals", map[string]any{"title": "Agree"}, &goal)
 	sick := (b.Leader() + 1) % 3
 	conf := confs[sick]
-	reopen := func() {
-		t.Helper()
-		b.Until("the node is open again", func() (open bool) {
-			var err error
-			conf.Join, conf.HTTP = "", "127.0.0.1:0"
-			if conf.Conn, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
-				t.Fatal(err)
-			}
-			n, err := node.Open(t.Context(), conf)
-			if err != nil {
-				t.Log("open:", err)
-				return false
-			}
-			b.Nodes[sick] = n
-			return true
-		})
-	}
-
 	b.Until("the sick node has the goal", func() bool {
 		a, err := b.Call(sick, "GET", "/api/goals/"+goal.ID, nil, nil, Strong...)
 		return err == nil && a.Status == 200
@@ -50,7 +32,7 @@ func TestADivergedNodeIsRebuiltFromItsPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	forget(t, filepath.Join(conf.Dir, "store"), "/goal/"+goal.ID)
-	reopen()
+	reopen(t, b, sick, conf)
 
 	healthy := (sick + 1) % 3
 	var failed error
@@ -72,7 +54,7 @@ func TestADivergedNodeIsRebuiltFromItsPeers(t *testing.T) {
 	if err := b.Nodes[sick].Close(); err != nil {
 		t.Fatal(err)
 	}
-	reopen()
+	reopen(t, b, sick, conf)
 	b.Until("the rebuilt node votes and agrees", func() bool {
 		a, err := b.Call(sick, "GET", "/api/goals/"+goal.ID, nil, nil, Strong...)
 		return err == nil && a.Status == 200 && b.Nodes[sick].Role() != "non-voter"
@@ -104,4 +86,23 @@ func forget(t *testing.T, dir, suffix string) {
 	if err := span.Commit(batch, true); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// reopen opens node i of a bed again, with what is in its folder, at ports of its own.
+func reopen(t *testing.T, b *Bed, i int, conf node.Config) {
+	t.Helper()
+	b.Until("the node is open again", func() bool {
+		var err error
+		conf.Join, conf.HTTP = "", "127.0.0.1:0"
+		if conf.Conn, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
+			t.Fatal(err)
+		}
+		n, err := node.Open(t.Context(), conf)
+		if err != nil {
+			t.Log("open:", err)
+			return false
+		}
+		b.Nodes[i] = n
+		return true
+	})
 }

@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,20 +86,7 @@ func TestADifferingTreeIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	forget(t, filepath.Join(conf.Dir, "store"), "/secret/"+secret.ID)
-	b.Until("the node is open again", func() bool {
-		var err error
-		conf.Join, conf.HTTP = "", "127.0.0.1:0"
-		if conf.Conn, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
-			t.Fatal(err)
-		}
-		n, err := node.Open(t.Context(), conf)
-		if err != nil {
-			t.Log("open:", err)
-			return false
-		}
-		b.Nodes[sick] = n
-		return true
-	})
+	reopen(t, b, sick, conf)
 	b.Until("the sick node says that its tree is another one", func() bool {
 		return check(sick, "bad", "this node has another resource tree than most")
 	})
