@@ -53,7 +53,7 @@ func (n *Node) treeQuestion() question[treeStand, treeStand] {
 
 // treeAsked answers another node. Where its root is another one, and this node does not know of a difference, it looks too.
 func (n *Node) treeAsked(_ context.Context, at treeStand) treeStand {
-	own, _ := n.treeStand()
+	own := n.treeCommitted()
 	n.trees.mu.Lock()
 	defer n.trees.mu.Unlock()
 	if at.Height == own.Height && at.Root != own.Root &&
@@ -63,11 +63,24 @@ func (n *Node) treeAsked(_ context.Context, at treeStand) treeStand {
 	return own
 }
 
-// treeStand returns the commitment that this node has, and the root of its tree as it is now.
+// treeCommitted returns the newest commitment that this node has.
+func (n *Node) treeCommitted() (own treeStand) {
+	_ = n.ledger.View(func(tx *ledger.Tx) error {
+		own = committedTree(tx)
+		return nil
+	})
+	return own
+}
+
+func committedTree(tx *ledger.Tx) treeStand {
+	c, _ := rules.LastTreeCommit(tx)
+	return treeStand{c.Height, c.Root}
+}
+
+// treeStand returns the commitment that this node has, and the root of its tree as it is now, for which all of the tree is read.
 func (n *Node) treeStand() (own treeStand, root string) {
 	err := n.ledger.View(func(tx *ledger.Tx) error {
-		c, _ := rules.LastTreeCommit(tx)
-		own = treeStand{c.Height, c.Root}
+		own = committedTree(tx)
 		tree, err := rules.Tree(tx)
 		if err != nil {
 			return err
@@ -141,7 +154,7 @@ func (n *Node) commitTree(ctx context.Context) bool {
 // compareTrees asks the others which root they have for the newest commitment, and tells when one differs. It reports
 // whether at least one could be compared.
 func (n *Node) compareTrees(ctx context.Context) (compared bool) {
-	own, _ := n.treeStand()
+	own := n.treeCommitted()
 	if own.Root == "" {
 		return false
 	}
