@@ -270,7 +270,8 @@ func TestRoomsOfLibraries(t *testing.T) {
 // kits are the packages that only tests import, and that may import testing. kit itself
 // imports no other room, so that a test of any room can use it.
 var kits = []string{
-	"kit", "ledger/ledgertest", "company/companytest", "adapter/shim/shimtest", "adapter/cli/clitest", "api/described", "api/apitest",
+	"kit", "ledger/ledgertest", "company/companytest", "adapter/shim/shimtest", "adapter/container/containertest",
+	"adapter/cli/clitest", "api/described", "api/apitest",
 	"testnet/testkit",
 }
 

@@ -1,18 +1,14 @@
 package testnet
 
 import (
-	"archive/tar"
-	"bytes"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/adapter/container"
+	"github.com/selvage-mesh/selvage/adapter/container/containertest"
 )
 
 const boxImage = "localhost/selvage-socket-test:1"
@@ -83,35 +79,13 @@ func TestTheCommandLineWithoutANetwork(t *testing.T) {
 // image makes an image of the program alone, and returns the engine; nil where there is none.
 func image(t *testing.T) []string {
 	t.Helper()
-	e := container.Find()
-	if e == nil {
-		t.Log("without containers: neither podman nor docker is installed")
-		return nil
-	}
-	if runc, err := exec.LookPath("runc"); err == nil && filepath.Base(e[0]) == "podman" {
-		e = append(e, "--runtime", runc)
-	}
 	b, err := os.ReadFile(selvage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var files bytes.Buffer
-	w := tar.NewWriter(&files)
-	_ = w.WriteHeader(&tar.Header{Name: "selvage", Mode: 0o755, Size: int64(len(b))})
-	_, _ = w.Write(b)
-	_ = w.Close() // into memory
-	cmd := exec.Command(e[0], append(slices.Clone(e[1:]), "import", "-", boxImage)...)
-	cmd.Stdin = io.Reader(&files)
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Logf("without containers: no image can be made: %v: %.300s", err, said)
-		return nil
+	engine, why := containertest.Image(t, boxImage, "selvage", b, "--help")
+	if engine == nil {
+		t.Log("without containers:", why)
 	}
-	t.Cleanup(func() { _ = exec.Command(e[0], append(slices.Clone(e[1:]), "rmi", "-f", boxImage)...).Run() })
-	try := slices.Concat(e[1:], []string{"run", "--rm", "--network", "none", "--memory", "64m", "--memory-swap", "64m",
-		"--pids-limit", "50"}, container.Ulimits(), []string{boxImage, "/selvage", "--help"})
-	if said, err := exec.Command(e[0], try...).CombinedOutput(); err != nil {
-		t.Logf("without containers: none can be run: %v: %.300s", err, said)
-		return nil
-	}
-	return e
+	return engine
 }

@@ -1,10 +1,8 @@
 package spawn
 
 import (
-	"archive/tar"
 	"debug/elf"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/container"
+	"github.com/selvage-mesh/selvage/adapter/container/containertest"
 	"github.com/selvage-mesh/selvage/kernel"
 )
 
@@ -54,15 +53,6 @@ func greedy(what string) {
 // needBoxes makes an image of this binary, or skips the test. It returns the engine.
 func needBoxes(t *testing.T) []string {
 	t.Helper()
-	e := container.Find()
-	if e == nil {
-		t.Skip("neither podman nor docker is installed")
-	}
-	if filepath.Base(e[0]) == "podman" {
-		if _, err := exec.LookPath("runc"); err == nil {
-			e = append(e, "--runtime", "runc")
-		}
-	}
 	f, err := elf.Open("/proc/self/exe")
 	if err != nil {
 		t.Skip(err)
@@ -75,25 +65,11 @@ func needBoxes(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(e[0], append(slices.Clone(e[1:]), "import", "-", boxImage)...)
-	in, out := io.Pipe()
-	cmd.Stdin = in
-	go func() {
-		w := tar.NewWriter(out)
-		_ = w.WriteHeader(&tar.Header{Name: "agent", Mode: 0o755, Size: int64(len(self))})
-		_, _ = w.Write(self)
-		out.CloseWithError(w.Close())
-	}()
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("no image can be made: %v: %.300s", err, said)
+	engine, why := containertest.Image(t, boxImage, "agent", self, "greedy", "nothing")
+	if engine == nil {
+		t.Skip(why)
 	}
-	t.Cleanup(func() { _ = exec.Command(e[0], append(slices.Clone(e[1:]), "rmi", "-f", boxImage)...).Run() })
-	try := slices.Concat(e[1:], []string{"run", "--rm", "--network", "none", "--memory", "64m", "--memory-swap", "64m",
-		"--pids-limit", "50"}, container.Ulimits(), []string{boxImage, "/agent", "greedy", "nothing"})
-	if said, err := exec.Command(e[0], try...).CombinedOutput(); err != nil {
-		t.Skipf("no container can be run: %v: %.300s", err, said)
-	}
-	return e
+	return engine
 }
 
 // A process that ignores its limits is ended in a container as elsewhere, and one that an earlier life of the node left

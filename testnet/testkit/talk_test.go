@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"archive/tar"
 	"bytes"
 	"crypto/ed25519"
 	"encoding/base64"
@@ -16,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/adapter/container"
+	"github.com/selvage-mesh/selvage/adapter/container/containertest"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/plugin"
 )
@@ -36,39 +35,15 @@ func talk(t *testing.T, out string, more ...string) {
 // talkBoxes makes an image of a program, and returns the engine; nil where no container can be run.
 func talkBoxes(t *testing.T, program string) []string {
 	t.Helper()
-	e := container.Find()
-	if e == nil {
-		t.Log("without containers: neither podman nor docker is installed")
-		return nil
-	}
-	if filepath.Base(e[0]) == "podman" {
-		if _, err := exec.LookPath("runc"); err == nil {
-			e = append(e, "--runtime", "runc")
-		}
-	}
 	b, err := os.ReadFile(program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var image bytes.Buffer
-	w := tar.NewWriter(&image)
-	_ = w.WriteHeader(&tar.Header{Name: "talk", Mode: 0o755, Size: int64(len(b))})
-	_, _ = w.Write(b)
-	_ = w.Close() // into memory
-	cmd := exec.Command(e[0], append(slices.Clone(e[1:]), "import", "-", talkImage)...)
-	cmd.Stdin = &image
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Logf("without containers: no image can be made: %v: %.300s", err, said)
-		return nil
+	engine, why := containertest.Image(t, talkImage, "talk", b)
+	if engine == nil {
+		t.Log("without containers:", why)
 	}
-	t.Cleanup(func() { _ = exec.Command(e[0], append(slices.Clone(e[1:]), "rmi", "-f", talkImage)...).Run() })
-	try := slices.Concat(e[1:], []string{"run", "--rm", "-i", "--network", "none", "--memory", "64m", "--memory-swap", "64m",
-		"--pids-limit", "50"}, container.Ulimits(), []string{talkImage, "/talk"})
-	if said, err := exec.Command(e[0], try...).CombinedOutput(); err != nil {
-		t.Logf("without containers: none can be run: %v: %.300s", err, said)
-		return nil
-	}
-	return e
+	return engine
 }
 
 // uploaded stores a module, and returns its hash and size.
