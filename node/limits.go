@@ -98,6 +98,8 @@ const (
 	// bounds the warnings about logs that can not be kept.
 	keepLogsEvery   = 2 * time.Second
 	maxKeepFailures = 20
+	// maxUnsealed bounds the decision logs of earlier runs that a node looks for when it starts.
+	maxUnsealed = 10_000
 	// segmentGrace is how long a node keeps its own copy of a kept log: nodes whose state
 	// lags still read that copy.
 	segmentGrace = time.Minute

@@ -20,16 +20,22 @@ import (
 // recorded that.
 func (n *Node) keepLogs(ctx context.Context) {
 	var failures atomic.Int64
-	var twice []keptSegment // at most those recorded within segmentGrace
-	late := false
+	var twice []keptSegment    // at most those recorded within segmentGrace
+	var open []runlog.Unsealed // only a start leaves some
+	looked := false
 	every(ctx, keepLogsEvery, func() {
 		twice = n.dropSegments(twice, time.Now())
 		if n.session() == 0 {
 			return
 		}
-		if !late { // only a start leaves some
-			late = n.tellLateDecisions(ctx)
+		if !looked {
+			looked = true
+			var err error
+			if open, err = n.work.logs.Unsealed(maxUnsealed); err != nil {
+				n.log.Warn("decision logs of earlier runs", "error", err)
+			}
 		}
+		open = n.tellLateDecisions(ctx, open)
 		var due []entity.Run
 		err := n.ledger.View(func(tx *ledger.Tx) error {
 			due = company.LogsDue(tx, string(n.ID()), company.MaxKeptLogs)
@@ -119,14 +125,8 @@ func (n *Node) keepLogsOf(ctx context.Context, r entity.Run) (log, decided []str
 }
 
 // tellLateDecisions closes the decision logs of runs that were closed by others, because this node was lost, and tells the mesh
-// of them. It reports whether none is left.
-func (n *Node) tellLateDecisions(ctx context.Context) bool {
-	open, err := n.work.logs.Unsealed(company.MaxKeptLogs)
-	if err != nil {
-		n.log.Warn("decision logs of earlier runs", "error", err)
-		return true
-	}
-	left := false
+// of them. It returns those of runs that are not over.
+func (n *Node) tellLateDecisions(ctx context.Context, open []runlog.Unsealed) (left []runlog.Unsealed) {
 	for _, u := range open {
 		var r entity.Run
 		_ = n.ledger.View(func(tx *ledger.Tx) error {
@@ -134,7 +134,9 @@ func (n *Node) tellLateDecisions(ctx context.Context) bool {
 			return nil
 		})
 		if r.ID == "" || r.Status.Live() || r.Owed || r.Node != string(n.ID()) || r.Decisions != nil {
-			left = left || r.Status.Live() || r.Owed
+			if r.Status.Live() || r.Owed {
+				left = append(left, u)
+			}
 			continue
 		}
 		d, err := n.work.logs.SealDecisions(runlog.DecisionsRef(u.Company, u.Agent, u.Run))
@@ -146,7 +148,7 @@ func (n *Node) tellLateDecisions(ctx context.Context) bool {
 			n.log.Warn("the decision log of a run could not be told late", "run", u.Run, "error", err)
 		}
 	}
-	return !left
+	return left
 }
 
 // keepLog creates a blob of a closed log and copies it to other nodes. The error wraps
