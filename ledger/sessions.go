@@ -80,6 +80,16 @@ func SessionOf(tx *Tx, node identity.NodeID) (Session, bool) {
 	return sessions.Get(tx, Order(ref.ID))
 }
 
+// OpenSessions returns the sessions of all nodes that have not ended, by node.
+func OpenSessions(tx *Tx) (out []Session) {
+	for _, ref := range sessionsOf.All(tx) {
+		if s, ok := FindSession(tx, ref.ID); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // EndSession ends a session: no command of it lands from here on, and its
 // outcomes are forgotten. A session that has ended is left alone.
 func EndSession(c *Context, id uint64) {

@@ -14,8 +14,6 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
-	"github.com/selvage-mesh/selvage/company/place"
-	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -58,6 +56,7 @@ type Leader struct {
 	marks    uint64                    // number of lease commands submitted
 	led      time.Duration             // when Lead was called last
 	leases   map[uint64]*lease         // by session
+	seek     bool                      // read the open sessions again
 	reload   bool                      // read all timers again
 	stale    map[[2]string]bool        // timers to read again, by company and agent
 	changed  map[ledger.CompanyID]bool // companies that may have been stopped; nil: any
@@ -116,7 +115,7 @@ func (l *Leader) lead(leading bool, term uint64) {
 	l.leading, l.raftTerm = leading, term
 	l.term++
 	l.led = l.cfg.Clock()
-	l.leases, l.reload, l.changed = map[uint64]*lease{}, true, nil
+	l.leases, l.seek, l.reload, l.changed = map[uint64]*lease{}, true, true, nil
 	l.mu.Unlock()
 	l.wake.set()
 }
@@ -196,7 +195,7 @@ func (l *Leader) Run(ctx context.Context) error {
 	wg.Go(func() {
 		begun := func() {
 			l.mu.Lock()
-			l.reload, l.changed = true, nil
+			l.seek, l.reload, l.changed = true, true, nil
 			l.mu.Unlock()
 			l.wake.set()
 		}
@@ -204,6 +203,8 @@ func (l *Leader) Run(ctx context.Context) error {
 			l.mu.Lock()
 			for _, ch := range e.Changes {
 				switch ch.EntityType {
+				case "session":
+					l.seek = true
 				case "agent":
 					l.stale[[2]string{string(e.Company), ch.EntityID}] = true
 				case "company":
@@ -289,25 +290,34 @@ func (l *Leader) submit(ctx context.Context, kind string, of ledger.CompanyID, p
 	return r, err
 }
 
-// declareLost ends the sessions whose lease has passed. Sessions with runs that
-// never sent a beat to this leader, such as those of a node that died together with
-// the leader before, first get a full lease.
+// declareLost ends the sessions whose lease has passed. Those that never sent a beat to
+// this leader, such as one of a node that died together with the leader before, first get
+// a full lease. An idle node's counts too: others wait for what they watch there.
 func (l *Leader) declareLost(ctx context.Context) error {
+	l.mu.Lock()
+	seek := l.seek
+	l.seek = false
+	l.mu.Unlock()
 	var working []entity.NodeLost
 	rows := map[uint64]ledger.Session{}
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
-		working = place.SessionsAtWork(tx)
-		for _, s := range replica.SessionsAtWork(tx) {
-			if !slices.ContainsFunc(working, func(w entity.NodeLost) bool { return w.Session == s.Session }) {
-				working = append(working, s)
-			}
-		}
+		working = entity.SessionsWithRuns(tx) // of sessions that have ended too
 		for _, s := range working {
 			rows[s.Session], _ = ledger.FindSession(tx, s.Session)
+		}
+		if !seek {
+			return nil
+		}
+		for _, s := range ledger.OpenSessions(tx) {
+			if _, known := rows[s.ID]; !known {
+				working = append(working, entity.NodeLost{Node: string(s.Node), Session: s.ID})
+				rows[s.ID] = s
+			}
 		}
 		return nil
 	})
 	if err != nil {
+		l.seekAgain()
 		return err
 	}
 	var due []entity.NodeLost
@@ -343,6 +353,9 @@ func (l *Leader) declareLost(ctx context.Context) error {
 		}
 	}
 	l.mu.Unlock()
+	if len(due) > 0 {
+		l.seekAgain() // for what the ledger refuses now
+	}
 	slices.SortFunc(due, func(a, b entity.NodeLost) int { return cmp.Compare(a.Session, b.Session) })
 	for _, lost := range due {
 		l.cfg.Logger.Warn("node is lost", "node", identity.NodeID(lost.Node).Short(), "session", lost.Session,
@@ -365,6 +378,13 @@ func (l *Leader) declareLost(ctx context.Context) error {
 		l.mu.Unlock()
 	}
 	return nil
+}
+
+// seekAgain has the open sessions read at the next look.
+func (l *Leader) seekAgain() {
+	l.mu.Lock()
+	l.seek = true
+	l.mu.Unlock()
 }
 
 // reason returns what is known about why a node sent no beats. l.mu is held.

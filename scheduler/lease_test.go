@@ -340,3 +340,22 @@ func TestALeaderGrantsByItsOwnWord(t *testing.T) {
 		want("after it has said it again", grant(two, longest), longest)
 	})
 }
+
+// An idle node that is lost as another leader begins was never heard by that one. Its session
+// ends all the same: processes of other nodes may wait for what ran there.
+func TestAnIdleNodeIsLostUnderANewLeader(t *testing.T) {
+	run(t, 3, func(t *testing.T, m *mesh) {
+		open := func() (is bool) {
+			_ = m.Ledger.View(func(tx *ledger.Tx) error { _, is = ledger.SessionOf(tx, m.nodes[2].id()); return nil })
+			return is
+		}
+		m.until(10*time.Second, "a session", open)
+		m.nodes[2].setCut(true)
+		m.elect(1)
+		time.Sleep(testLease - time.Second)
+		if !open() {
+			t.Error("its session ended before its lease")
+		}
+		m.until(2*time.Second, "the end of its session", func() bool { return !open() })
+	})
+}

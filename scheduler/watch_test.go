@@ -31,7 +31,7 @@ func TestTheFeedBeginsAfterTheFirstLook(t *testing.T) {
 		p.lead.Lead(false) // another one leads here
 		cfg := p.lead.cfg
 		late := &lateNode{Node: p, released: make(chan struct{})}
-		cfg.Node = late
+		cfg.Node, cfg.Lease = late, time.Hour // nodes send their beats to the other one
 		l := NewLeader(cfg)
 		ctx, stop := context.WithCancel(t.Context())
 		over := make(chan struct{})

@@ -1,16 +1,13 @@
 package place
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
-	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -326,41 +323,4 @@ func loseServices(c *ledger.Context, node string) {
 			break
 		}
 	}
-}
-
-// SessionsAtWork returns, ordered by session, the sessions of nodes with runs, with a
-// service, or with a workspace's command in progress.
-func SessionsAtWork(tx *ledger.Tx) []entity.NodeLost {
-	out := entity.SessionsWithRuns(tx)
-	busy := func(family string, at func(company ledger.CompanyID, id string) bool) {
-		prefix := ledger.Key(family, "")
-		for from := prefix; from != nil; {
-			node, works := "", false
-			for k, of := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
-				n, id, _ := strings.Cut(string(k[len(prefix):]), "/")
-				if node != "" && n != node {
-					break
-				}
-				if node = n; at(ledger.CompanyID(of), id) {
-					works = true
-					break
-				}
-			}
-			if node == "" {
-				return
-			}
-			if s, ok := ledger.SessionOf(tx, identity.NodeID(node)); ok && works &&
-				!slices.ContainsFunc(out, func(l entity.NodeLost) bool { return l.Session == s.ID }) {
-				out = append(out, entity.NodeLost{Node: node, Session: s.ID})
-			}
-			from = ledger.PrefixEnd(ledger.Key(family, node, ""))
-		}
-	}
-	busy(serviceNodes, func(of ledger.CompanyID, id string) bool {
-		s, ok := Services.Get(tx, of, id)
-		return ok && s.Status != ServiceStopped && s.Status != ServiceFailed
-	})
-	busy(operationNodes, func(ledger.CompanyID, string) bool { return true })
-	slices.SortFunc(out, func(a, b entity.NodeLost) int { return cmp.Compare(a.Session, b.Session) })
-	return out
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
-	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -102,20 +101,6 @@ func Named(tx *ledger.Tx, name string) (Declared, bool) {
 		}
 	}
 	return Declared{}, false
-}
-
-// SessionsAtWork returns the sessions of nodes that have replicas, ordered.
-func SessionsAtWork(tx *ledger.Tx) (out []entity.NodeLost) {
-	for _, d := range declared.All(tx) {
-		for _, r := range d.Replicas {
-			if r.Session != 0 && SessionOpen(tx, r) && !slices.ContainsFunc(out,
-				func(l entity.NodeLost) bool { return l.Session == r.Session }) {
-				out = append(out, entity.NodeLost{Node: r.Node, Session: r.Session})
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b entity.NodeLost) int { return cmp.Compare(a.Session, b.Session) })
-	return out
 }
 
 // SessionOpen reports whether the session under which a replica was placed goes on.
