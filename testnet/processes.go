@@ -526,11 +526,13 @@ func (p *Processes) fault(change func(*Faults)) error {
 }
 
 // End is Down at the end of a test, and shows what each node of a failed one has
-// said, and what its goroutines waited for. p may be nil: a mesh that never was.
+// said, and what its goroutines waited for: on standard error, for what a test logs
+// itself is printed after it has ended, and so the reason why it failed comes last.
+// p may be nil: a mesh that never was.
 func (p *Processes) End(t interface {
 	Error(args ...any)
-	Logf(format string, args ...any)
 	Failed() bool
+	Name() string
 }) {
 	if p == nil {
 		return
@@ -545,7 +547,7 @@ func (p *Processes) End(t interface {
 		return
 	}
 	for i := range p.Nodes {
-		t.Logf("%s:\n%s", p.Nodes[i].Name, lastWords(p.logFile(&p.Nodes[i])))
+		fmt.Fprintf(os.Stderr, "%s, %s:\n%s\n", t.Name(), p.Nodes[i].Name, lastWords(p.logFile(&p.Nodes[i])))
 	}
 }
 

@@ -62,7 +62,7 @@ func claws(t *testing.T, up, token string) (at string) {
 	t.Cleanup(func() {
 		log.Close()
 		if b, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("the gateway said: %s", b[max(0, len(b)-8000):])
+			fmt.Fprintf(os.Stderr, "%s, the gateway said:\n%s\n", t.Name(), b[max(0, len(b)-8000):])
 		}
 	})
 	// It ends with its standard input, so also when this test is killed.

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"os/exec"
@@ -61,23 +62,16 @@ func mesh(t *testing.T) (dir string, free int) {
 // and two people of different rights. ui/web/test/board.mjs has the steps.
 func TestTheBoardInABrowser(t *testing.T) {
 	needed(t)
-	var failed string // said once more behind the logs of the nodes, where the end of a long output shows it
-	t.Cleanup(func() {
-		if failed != "" {
-			t.Log(failed)
-		}
-	})
 	dir, free := mesh(t)
 	cmd := exec.CommandContext(t.Context(), "node", "test/board.mjs", dir, strconv.Itoa(free))
 	cmd.Dir = web
 	cmd.WaitDelay = 10 * time.Second // for nodes that it leaves behind
 	out, err := cmd.CombinedOutput()
+	done, why, _ := strings.Cut(string(out), "failed: ")
+	t.Log(done)
 	if err != nil {
-		_, why, _ := strings.Cut(string(out), "failed: ")
-		failed = "failed: " + why
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("%v: %s", err, cmp.Or(why, done))
 	}
-	t.Logf("%s", out)
 	if steps := strings.Count(string(out), "ok: "); steps < 25 {
 		t.Errorf("only %d steps ran:\n%s", steps, out)
 	}

@@ -88,7 +88,7 @@ func startReal(t *testing.T) *real {
 		<-ended
 		if t.Failed() {
 			said, _ := os.ReadFile(log.Name())
-			t.Logf("Paperclip's server said:\n%s", said[max(0, len(said)-8000):])
+			fmt.Fprintf(os.Stderr, "%s, Paperclip's server said:\n%s\n", t.Name(), said[max(0, len(said)-8000):])
 		}
 	})
 	r := &real{t, fmt.Sprintf("http://127.0.0.1:%d", port)}

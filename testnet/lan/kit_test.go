@@ -154,8 +154,8 @@ func (n *network) box(name string) *box {
 		os.RemoveAll(etc)
 		os.Remove("/etc/netns") // if it is empty now
 		if n.t.Failed() {
-			said := b.said()
-			n.t.Logf("%s said:\n%s", b.name, said[max(0, len(said)-6000):])
+			said := b.said() // not to n.t.Logf: the reason why it failed is to come last
+			fmt.Fprintf(os.Stderr, "%s, %s said:\n%s\n", n.t.Name(), b.name, said[max(0, len(said)-6000):])
 		}
 	})
 	sh(n.t, "ip", "-n", b.ns, "link", "set", "lo", "up")

@@ -441,7 +441,7 @@ func start(t *testing.T, b *testkit.Bed) prometheus {
 		stop()
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Log(log)
+			fmt.Fprintf(os.Stderr, "%s, Prometheus said:\n%s\n", t.Name(), log)
 		}
 	})
 	return prometheus{t, "http://" + addr}
