@@ -216,7 +216,9 @@ func TestHandlersEnd(t *testing.T) {
 	b.ends(crashed)
 	var next kernel.PID
 	b.until("its successor", func() bool {
-		i := slices.IndexFunc(b.Table().List(false), func(e kernel.Entry) bool { return e.Restarts == 1 && e.State == kernel.Running })
+		i := slices.IndexFunc(b.Table().List(false), func(e kernel.Entry) bool {
+			return e.Restarts == 1 && e.State == kernel.Running
+		})
 		if i >= 0 {
 			next = b.Table().List(false)[i].PID
 		}

@@ -117,10 +117,12 @@ func (h *Host) sweepBoxes(first kernel.PID) {
 			continue
 		}
 		if _, err := h.engine(h.ctx, "rm", "-f", name); err != nil {
-			h.event(kernel.LevelError, kernel.KernelPID, "process.left", "the container %s of an earlier life can not be removed: %v", name, err)
+			h.event(kernel.LevelError, kernel.KernelPID, "process.left",
+				"the container %s of an earlier life can not be removed: %v", name, err)
 			continue
 		}
-		h.event(kernel.LevelWarn, kernel.KernelPID, "process.left", "the container %s of an earlier life of this node was removed", name)
+		h.event(kernel.LevelWarn, kernel.KernelPID, "process.left",
+			"the container %s of an earlier life of this node was removed", name)
 	}
 }
 

@@ -131,7 +131,11 @@ func TestTheNetworkOfCommands(t *testing.T) {
 	said := func(may bool) (out string) {
 		can := kernel.DefaultCapabilities()
 		can.CanNetwork = may
-		pid := b.spawn(kernel.Spec{Name: "dial", Command: []string{"bash", "-c", dial, "dial", api, other}, Capabilities: &can})
+		pid := b.spawn(kernel.Spec{
+			Name:         "dial",
+			Command:      []string{"bash", "-c", dial, "dial", api, other},
+			Capabilities: &can,
+		})
 		b.ends(pid)
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -239,13 +243,14 @@ func TestACommandIsAProcess(t *testing.T) {
 func TestAnElevationEnds(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, t.TempDir(), nil)
-	spec := kernel.Spec{Name: "rises", Command: sh("trap 'exit 3' USR1; while :; do sleep 0.05; done"), Restart: kernel.OneForOne,
-		Capabilities: caps(func(l *kernel.Limits) { l.Messages = 7 })}
+	spec := kernel.Spec{Name: "rises", Command: sh("trap 'exit 3' USR1; while :; do sleep 0.05; done"),
+		Restart: kernel.OneForOne, Capabilities: caps(func(l *kernel.Limits) { l.Messages = 7 })}
 	pid := b.spawn(spec)
 	messages := func(pid kernel.PID) int64 { e, _ := b.Table().Find(pid); return e.Capabilities.Limits.Messages }
 	more := func(n int64) kernel.Capabilities { return *caps(func(l *kernel.Limits) { l.Messages = n }) }
 	for n, lasting := range []time.Duration{time.Hour, 2 * time.Hour} { // the second takes the place of the first
-		if e, err := b.Elevate(pid, more(int64(100+n)), lasting); err != nil || e.Capabilities.Limits.Messages != int64(100+n) {
+		if e, err := b.Elevate(pid, more(int64(100+n)), lasting); err != nil ||
+			e.Capabilities.Limits.Messages != int64(100+n) {
 			t.Fatalf("elevated: %+v, %v", e.Capabilities, err)
 		}
 	}
@@ -254,7 +259,8 @@ func TestAnElevationEnds(t *testing.T) {
 	}
 	var again kernel.PID
 	b.until("it was started again", func() bool {
-		for _, e := range b.Table().Select(func(e *kernel.Entry) bool { return e.Name == "rises" && e.State == kernel.Running }) {
+		for _, e := range b.Table().
+			Select(func(e *kernel.Entry) bool { return e.Name == "rises" && e.State == kernel.Running }) {
 			again = e.PID
 		}
 		return again > pid
@@ -267,7 +273,9 @@ func TestAnElevationEnds(t *testing.T) {
 	}
 	b.until("the elevation has ended", func() bool { return messages(again) == 7 })
 	b.until("the end is told", func() bool {
-		return slices.ContainsFunc(b.events.Tail(0, kernel.LevelWarn), func(e kernel.Event) bool { return strings.Contains(fmt.Sprint(e), "capability.revoked") })
+		return slices.ContainsFunc(b.events.Tail(0, kernel.LevelWarn), func(e kernel.Event) bool {
+			return strings.Contains(fmt.Sprint(e), "capability.revoked")
+		})
 	})
 	if _, err := b.Elevate(again, more(1), MostElevated+1); kernel.KindOf(err) != kernel.BadRequest {
 		t.Errorf("for more than a day: %v", err)
@@ -279,13 +287,27 @@ func TestAnElevationEnds(t *testing.T) {
 func TestLimitsBite(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, t.TempDir(), nil)
-	memory := b.spawn(kernel.Spec{Command: sh("x=0123456789; while :; do x=$x$x; done"), Capabilities: caps(func(l *kernel.Limits) { l.MemoryBytes = 16 << 20 })})
-	spin := b.spawn(kernel.Spec{Command: sh("while :; do :; done"), Capabilities: caps(func(l *kernel.Limits) { l.CPUTimeMs = 300 })})
-	files := b.spawn(kernel.Spec{Command: sh("i=0; while [ $i -lt 40 ]; do head -c 100000 /dev/zero > f$i; i=$((i+1)); done; sleep 600"), Capabilities: caps(func(l *kernel.Limits) { l.DiskBytes = 1 << 20 })})
+	memory := b.spawn(
+		kernel.Spec{Command: sh("x=0123456789; while :; do x=$x$x; done"),
+			Capabilities: caps(func(l *kernel.Limits) { l.MemoryBytes = 16 << 20 })})
+	spin := b.spawn(
+		kernel.Spec{Command: sh("while :; do :; done"), Capabilities: caps(func(l *kernel.Limits) { l.CPUTimeMs = 300 })})
+	files := b.spawn(
+		kernel.Spec{Command: sh("i=0; while [ $i -lt 40 ]; do head -c 100000 /dev/zero > f$i; i=$((i+1)); done; sleep 600"),
+			Capabilities: caps(func(l *kernel.Limits) { l.DiskBytes = 1 << 20 })})
 	sum := sha256.Sum256(spins)
-	module := kernel.Spec{Name: "spins", Module: hex.EncodeToString(sum[:]), ModuleBytes: int64(len(spins)), Capabilities: caps(func(l *kernel.Limits) { l.CPUTimeMs = 100 })}
+	module := kernel.Spec{
+		Name:         "spins",
+		Module:       hex.EncodeToString(sum[:]),
+		ModuleBytes:  int64(len(spins)),
+		Capabilities: caps(func(l *kernel.Limits) { l.CPUTimeMs = 100 }),
+	}
 	wasm := b.spawn(module)
-	stopped := b.spawn(kernel.Spec{Command: sh("while :; do :; done"), OnLimit: kernel.SuspendOnLimit, Capabilities: caps(func(l *kernel.Limits) { l.CPUTimeMs = 300 })})
+	stopped := b.spawn(kernel.Spec{
+		Command:      sh("while :; do :; done"),
+		OnLimit:      kernel.SuspendOnLimit,
+		Capabilities: caps(func(l *kernel.Limits) { l.CPUTimeMs = 300 }),
+	})
 	if x := b.ends(memory); !x.Failed() {
 		t.Errorf("memory: %+v", x)
 	}

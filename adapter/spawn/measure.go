@@ -10,7 +10,8 @@ import (
 	"github.com/selvage-mesh/selvage/kernel"
 )
 
-// watch measures what processes use, and holds them to the node's lease, until the host closes. It sleeps while there is nothing to watch but runs and services.
+// watch measures what processes use, and holds them to the node's lease, until the host closes. It sleeps while there
+// is nothing to watch but runs and services.
 func (h *Host) watch() {
 	for n := 0; ; n++ {
 		h.mu.Lock()

@@ -23,7 +23,8 @@ func Wrong() []byte { return module("on_message", []byte{0x60, 0, 0}, []byte{0})
 const i32 = 0x7f
 
 func module(export string, typ, body []byte) []byte {
-	types := slices.Concat([]byte{4}, typ, []byte{0x60, 4, i32, i32, i32, i32, 1, i32, 0x60, 2, i32, i32, 1, i32, 0x60, 1, i32, 0})
+	types := slices.Concat([]byte{4}, typ,
+		[]byte{0x60, 4, i32, i32, i32, i32, 1, i32, 0x60, 2, i32, i32, 1, i32, 0x60, 1, i32, 0})
 	wasi := "wasi_snapshot_preview1"
 	imports := slices.Concat([]byte{4}, name("selvage"), name("call"), []byte{0, 1}, name("selvage"), name("take"),
 		[]byte{0, 2}, name(wasi), name("proc_exit"), []byte{0, 3}, name(wasi), name("poll_oneoff"), []byte{0, 1})
@@ -74,12 +75,13 @@ func Exits() []byte { return Handler(0x41, 3, 0x10, procExit) }
 func Naps(ms int64) []byte {
 	load := func(at int64) []byte { return slices.Concat([]byte{0x41}, signed(at), []byte{0x28, 2, 0}) }
 	bump := func(at int64) []byte {
-		return slices.Concat([]byte{0x41}, signed(at), []byte{0x41}, signed(at), []byte{0x28, 2, 0, 0x41, 1, 0x6a, 0x36, 2, 0})
+		return slices.Concat([]byte{0x41}, signed(at), []byte{0x41}, signed(at),
+			[]byte{0x28, 2, 0, 0x41, 1, 0x6a, 0x36, 2, 0})
 	}
 	return Handler(slices.Concat(take, bump(2048),
 		[]byte{0x41}, signed(4096+24), []byte{0x42}, signed(ms*1_000_000), []byte{0x37, 0, 0}, // a clock, relative
-		[]byte{0x41}, signed(4096), []byte{0x41}, signed(5120), []byte{0x41, 1, 0x41}, signed(6144), []byte{0x10, pollOnce, 0x1a},
-		bump(2052), load(2048), load(2052), []byte{0x47, 0x04, 0x40, 0x00, 0x0b})...)
+		[]byte{0x41}, signed(4096), []byte{0x41}, signed(5120), []byte{0x41, 1, 0x41}, signed(6144),
+		[]byte{0x10, pollOnce, 0x1a}, bump(2052), load(2048), load(2052), []byte{0x47, 0x04, 0x40, 0x00, 0x0b})...)
 }
 
 // signed encodes a number as the code has it.
