@@ -329,7 +329,13 @@ func (c *Courier) farEnded(w *FarWatch, x kernel.Exit) {
 	if len(c.dropFar(func(o *FarWatch) bool { return o == w })) == 0 {
 		return // it was ended meanwhile
 	}
-	s := post.Signal{Kind: post.MonitorDown, PID: w.Of.PID, Node: c.cfg.Name(w.Of.Node), Ref: w.Ref, Reason: string(x.Reason)}
+	s := post.Signal{
+		Kind:   post.MonitorDown,
+		PID:    w.Of.PID,
+		Node:   c.cfg.Name(w.Of.Node),
+		Ref:    w.Ref,
+		Reason: string(x.Reason),
+	}
 	if w.Ref != "" {
 		c.told(w.By, s)
 		return

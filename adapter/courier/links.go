@@ -20,7 +20,8 @@ func (c *Courier) Link(pid kernel.PID, to post.Target, by kernel.PID) error {
 	family := e.Parent == there.PID || there.Parent == e.PID || e.Group != "" && e.Group == there.Group
 	if by != kernel.KernelPID && !family {
 		return post.Fail(post.NotAllowed,
-			"process %s may link itself to its parent, its children and its group, not to process %s: monitor it", pid, there.PID)
+			"process %s may link itself to its parent, its children and its group, not to process %s: monitor it",
+			pid, there.PID)
 	}
 	return c.table.Link(pid, there.PID)
 }

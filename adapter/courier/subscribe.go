@@ -96,9 +96,11 @@ func (c *Courier) Subscribe(ctx context.Context, pid kernel.PID, pattern, name s
 	case c.cfg.Topics == nil:
 		return InboxSubscription{}, post.Fail(post.TargetNotFound, "this node has no topics")
 	case pid == kernel.KernelPID:
-		return InboxSubscription{}, kernel.Errorf(kernel.BadRequest, "process: required: the node itself subscribes to nothing")
+		return InboxSubscription{},
+			kernel.Errorf(kernel.BadRequest, "process: required: the node itself subscribes to nothing")
 	case !ok || !c.table.Receives(pid):
-		return InboxSubscription{}, post.Fail(post.TargetNotFound, "process %s does not run on this node, or has no inbox", pid)
+		return InboxSubscription{},
+			post.Fail(post.TargetNotFound, "process %s does not run on this node, or has no inbox", pid)
 	}
 	if err := topic.CheckPattern(pattern); err != nil {
 		return InboxSubscription{}, kernel.Errorf(kernel.BadRequest, "pattern: %v", err)

@@ -155,9 +155,10 @@ func TestASubscriberThatDoesNotReadIsWaitedFor(t *testing.T) {
 		}
 		return post.Standing{}
 	}
-	kit.Wait{Most: time.Minute, Every: 5 * time.Millisecond}.Until(t, "the inboxes are as full as they may be", func() bool {
-		return standing(plain).Queued == post.InboxMessages && standing(named).Queued == topicPage
-	})
+	kit.Wait{Most: time.Minute, Every: 5 * time.Millisecond}.Until(t, "the inboxes are as full as they may be",
+		func() bool {
+			return standing(plain).Queued == post.InboxMessages && standing(named).Queued == topicPage
+		})
 	if n := len(c.Office().Outbox()); n != topicPage {
 		t.Errorf("%d messages of the named one are sent, want %d", n, topicPage)
 	}
