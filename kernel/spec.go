@@ -133,7 +133,8 @@ func (s Spec) Validate() error {
 			errs = append(errs, errorf(BadRequest, format, args...))
 		}
 	}
-	bad(!isName(s.Name), "name %q: 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit", s.Name)
+	bad(!isName(s.Name),
+		"name %q: 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit", s.Name)
 	bad(!slices.Contains([]Kind{KindNative, KindWasm, KindContainer}, s.Backend),
 		"backend %q: give native, wasm or container", s.Backend)
 	bad(s.Backend == KindNative && (len(s.Command) == 0 || s.Command[0] == ""),

@@ -37,7 +37,9 @@ func ParseStrategy(s string) (Strategy, error) {
 	if v := Strategy(strings.ReplaceAll(s, "-", "_")); slices.Contains(Strategies, v) {
 		return v, nil
 	}
-	return "", errorf(BadRequest, "restart strategy %q: give one_for_one (always), one_for_all, rest_for_one, transient (on-failure) or permanent (never)", s)
+	return "", errorf(BadRequest,
+		"restart strategy %q: give one_for_one (always), one_for_all, rest_for_one, transient (on-failure) or "+
+			"permanent (never)", s)
 }
 
 // A Child is what a supervisor starts again. Names are unique in a supervisor.

@@ -294,7 +294,8 @@ func TestScopesBoundMessages(t *testing.T) {
 func TestCapabilitiesAreReadInBothSpellings(t *testing.T) {
 	var a, b Capabilities
 	err := errors.Join(
-		json.Unmarshal([]byte(`{"can_spawn":false,"ipc_scope":{"restricted":[3]},"resource_limits":{"max_tool_calls":5}}`), &a),
+		json.Unmarshal([]byte(`{"can_spawn":false,"ipc_scope":{"restricted":[3]},"resource_limits":{"max_tool_calls":5}}`),
+			&a),
 		json.Unmarshal([]byte(`{"canSpawn":false,"ipcScope":{"restricted":[3]},"resourceLimits":{"maxToolCalls":5}}`), &b))
 	want := DefaultCapabilities()
 	want.CanSpawn, want.Scope, want.Limits.ToolCalls = false, Scope{Kind: ScopeRestricted, PIDs: []PID{3}}, 5

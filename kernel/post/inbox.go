@@ -350,7 +350,8 @@ func (o *Office) Ack(pid kernel.PID, id string) error {
 			}
 		}
 	}
-	return Fail(NotOpen, "message %s waits for no acknowledgement of process %s: it was not received, or too long ago", id, pid)
+	return Fail(NotOpen,
+		"message %s waits for no acknowledgement of process %s: it was not received, or too long ago", id, pid)
 }
 
 // report tells the node of a reliable message that it was handled.

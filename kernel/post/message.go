@@ -14,19 +14,20 @@ import (
 
 // A Message is an envelope with its payload. It does not change once it was sent.
 type Message struct {
-	ID          string         `json:"id"`
-	From        kernel.Address `json:"from"`
-	To          Target         `json:"to"`
-	Payload     Payload        `json:"payload"`
-	At          time.Time      `json:"timestamp"`
-	Deadline    time.Time      `json:"deadline"`          // of waiting for credits, for the reply, or of all attempts of a durable one
-	Company     string         `json:"company,omitempty"` // of the process that sent it
-	Correlation string         `json:"correlation_id,omitempty"`
-	Trace       string         `json:"trace_id,omitempty"`
-	WantsReply  bool           `json:"wants_reply,omitempty"` // it is a request
-	Reliable    bool           `json:"reliable,omitempty"`    // until it is acknowledged
-	Durable     bool           `json:"durable,omitempty"`     // reliable, and survives its sender's node
-	Attempt     int            `json:"attempt,omitempty"`     // of a reliable one, from 1
+	ID      string         `json:"id"`
+	From    kernel.Address `json:"from"`
+	To      Target         `json:"to"`
+	Payload Payload        `json:"payload"`
+	At      time.Time      `json:"timestamp"`
+	// of waiting for credits, for the reply, or of all attempts of a durable one
+	Deadline    time.Time `json:"deadline"`
+	Company     string    `json:"company,omitempty"` // of the process that sent it
+	Correlation string    `json:"correlation_id,omitempty"`
+	Trace       string    `json:"trace_id,omitempty"`
+	WantsReply  bool      `json:"wants_reply,omitempty"` // it is a request
+	Reliable    bool      `json:"reliable,omitempty"`    // until it is acknowledged
+	Durable     bool      `json:"durable,omitempty"`     // reliable, and survives its sender's node
+	Attempt     int       `json:"attempt,omitempty"`     // of a reliable one, from 1
 
 	// Of a message that a topic brought: its height there, who published it, and the process of this
 	// node that subscribed, to which alone it is sent until it is acknowledged.
@@ -96,7 +97,8 @@ func (t Target) String() string {
 	return s
 }
 
-const targetShape = "give a PID, NODE:PID, name:NAME, group:GROUP, service:NAME, service:NAME/METHOD, topic:TOPIC, broadcast or kernel"
+const targetShape = "give a PID, NODE:PID, name:NAME, group:GROUP, service:NAME, service:NAME/METHOD, " +
+	"topic:TOPIC, broadcast or kernel"
 
 // ParseTarget reads a target.
 func ParseTarget(s string) (Target, error) {
@@ -236,9 +238,10 @@ var payloadKinds = []PayloadKind{Text, JSON, ToolCall, ToolResult, OfSignal, Bin
 
 // A Payload is what a message says: of its members those that its kind has.
 type Payload struct {
-	Kind    PayloadKind     `json:"kind"`
-	Text    string          `json:"text,omitempty"`
-	JSON    json.RawMessage `json:"json,omitempty"`         // of json; the arguments of a tool_call; the result of a tool_result
+	Kind PayloadKind `json:"kind"`
+	Text string      `json:"text,omitempty"`
+	// of json; the arguments of a tool_call; the result of a tool_result
+	JSON    json.RawMessage `json:"json,omitempty"`
 	Tool    string          `json:"tool,omitempty"`         // of tool_call
 	Call    string          `json:"call_id,omitempty"`      // of tool_result
 	Signal  *Signal         `json:"signal,omitempty"`       //
@@ -334,7 +337,8 @@ func (p Payload) Validate() error {
 		return bad("json is not JSON")
 	case p.Signal != nil && !slices.Contains(signalKinds, p.Signal.Kind):
 		return bad("signal %q: there is none; such as ping, user_defined, shutdown", p.Signal.Kind)
-	case p.Signal != nil && max(len(p.Signal.Ref), len(p.Signal.Reason), len(p.Signal.Resource), len(p.Signal.Node)) > maxName:
+	case p.Signal != nil &&
+		max(len(p.Signal.Ref), len(p.Signal.Reason), len(p.Signal.Resource), len(p.Signal.Node)) > maxName:
 		return bad("the texts of a signal have at most %d bytes", maxName)
 	}
 	return nil

@@ -287,7 +287,8 @@ func (o *Office) Reply(now time.Time, pid kernel.PID, id string, p Payload) erro
 		asked, _ = o.finish(pid, id) // a reliable message stays to be acknowledged
 	}
 	if asked == nil {
-		return Fail(NotOpen, "request %s is not open: it was answered, its caller waits no longer, or process %s has not received it", id, pid)
+		return Fail(NotOpen,
+			"request %s is not open: it was answered, its caller waits no longer, or process %s has not received it", id, pid)
 	}
 	answer := &Message{ID: id + "-reply", From: kernel.Address{Node: o.cfg.Node, PID: pid}, To: Process(asked.From),
 		Payload: p, At: now, Deadline: asked.Deadline,

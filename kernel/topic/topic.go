@@ -56,7 +56,8 @@ func check(s string, wild func(level string, last bool) bool) error {
 		case level == "":
 			return fmt.Errorf("has an empty level: no dot or slash at the ends, and not two together")
 		case !plain(level) && !wild(level, at < 0):
-			return fmt.Errorf("%q: a level has letters, digits, - _ : @ =; a pattern may have * for one level, and ** for all at its end", level)
+			return fmt.Errorf("%q: a level has letters, digits, - _ : @ =; a pattern may have * for one level, "+
+				"and ** for all at its end", level)
 		}
 		if at < 0 {
 			return nil
