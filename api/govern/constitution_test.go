@@ -9,8 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/api/apitest"
 )
 
-// An agent's command passes the gate: denied with the rule, or waiting for the board, which carries it out. Each decision
-// is listed and replayed, and the constitution says which version is in force.
+// An agent's command passes the gate: denied with the rule, or waiting for the board, which carries it out. Each
+// decision is listed and replayed, and the constitution says which version is in force.
 func TestCommandsPassTheGate(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
@@ -21,10 +21,15 @@ func TestCommandsPassTheGate(t *testing.T) {
 		Field(t, "token")
 	const at = "/api/v1/govern/amendments"
 	h.Call("GET", "/api/v1/govern/rules", "").Want(t, 200, `"version":1`)
-	h.Call("POST", at, `{"rules":[{"id":"ACM-1","branch":"executive","severity":"critical","on":["goal.create"],"when":"nonsense","reason":"no"}]}`).
+	h.Call("POST", at,
+		`{"rules":[{"id":"ACM-1","branch":"executive","severity":"critical","on":["goal.create"],`+
+			`"when":"nonsense","reason":"no"}]}`).
 		Want(t, 422, `rule ACM-1: when: does not compile for the executive branch`)
-	h.Call("POST", at, `{"rules":[{"id":"ACM-1","branch":"executive","severity":"critical","on":["goal.create"],"when":"rank == \"worker\"","reason":"{act} is for managers"},
-		{"id":"ACM-2","branch":"executive","severity":"blocking","on":["label.create"],"when":"rank != \"board\"","reason":"{act} is for people"}]}`).Want(t, 201, `"status":"proposed"`)
+	h.Call("POST", at,
+		`{"rules":[{"id":"ACM-1","branch":"executive","severity":"critical","on":["goal.create"],"when":"rank == `+
+			`\"worker\"","reason":"{act} is for managers"},
+		{"id":"ACM-2","branch":"executive","severity":"blocking","on":["label.create"],"when":"rank != `+
+			`\"board\"","reason":"{act} is for people"}]}`).Want(t, 201, `"status":"proposed"`)
 	h.Call("POST", at, `{}`, asAda).Want(t, 403, "Board access required")
 	h.Call("POST", "/api/v1/govern/review", `{"amendmentId":"1"}`).Want(t, 200, `"summary":"would have denied 0 of `)
 	h.Call("POST", at+"/1/enact", "").Want(t, 403, "has 0 of the 1 signatures")
@@ -68,7 +73,8 @@ func TestPacksAndKeys(t *testing.T) {
 	h.Call("POST", "/api/v1/govern/amendments", `{"keys":[{"name":"Ada","publicKey":"`+public+`"}]}`).Want(t, 201, "")
 	h.Call("POST", "/api/v1/govern/amendments/2/sign", `{}`).Want(t, 200, "")
 	h.Call("POST", "/api/v1/govern/amendments/2/enact", "").Want(t, 200, "")
-	id := h.Call("GET", "/api/v1/govern/rules", "").Want(t, 200, `"requiredSignatures":1`).Decode(t).(map[string]any)["signingKeys"].([]any)[0].(map[string]any)["id"].(string)
+	id := h.Call("GET", "/api/v1/govern/rules", "").Want(t, 200, `"requiredSignatures":1`).
+		Decode(t).(map[string]any)["signingKeys"].([]any)[0].(map[string]any)["id"].(string)
 	a := h.Call("POST", "/api/v1/govern/packs/relaxed/apply", "").Want(t, 200, `"status":"proposed"`)
 	h.Call("POST", "/api/v1/govern/amendments/3/sign", `{}`).Want(t, 403, "sign with one of them")
 	signature := base64.StdEncoding.EncodeToString(ed25519.Sign(key, []byte(a.Field(t, "message"))))

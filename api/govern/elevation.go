@@ -142,8 +142,8 @@ func revokeElevation(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	e, err := api.Do[govern.Elevation](rc, govern.KindElevationRevoke, found.Company, govern.EndElevation{Agent: found.Agent,
-		ID: found.ID})
+	e, err := api.Do[govern.Elevation](rc, govern.KindElevationRevoke, found.Company,
+		govern.EndElevation{Agent: found.Agent, ID: found.ID})
 	if err != nil {
 		return api.Response{}, err
 	}

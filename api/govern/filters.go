@@ -26,10 +26,12 @@ func filterRoutes() []api.Route {
 			Summary: "Choose the filters for a company: they speak beside the rules about who acts", In: filterBody{},
 			Query: []api.Param{of}, Out: filterShape{}, Handle: setFilters},
 		{Method: "POST", Path: at + "/filters/forget", Kernel: true, Tag: tag, Who: api.Board,
-			Summary: "Let the filters begin anew with an agent", In: forgetBody{}, Query: []api.Param{of}, Out: filterShape{}, Handle: forgetPast},
+			Summary: "Let the filters begin anew with an agent", In: forgetBody{}, Query: []api.Param{of},
+			Out: filterShape{}, Handle: forgetPast},
 		{Method: "GET", Path: at + "/receipts", Kernel: true, Tag: tag, Who: api.Board,
 			Summary: "List receipts of the filters of a company, the oldest first",
-			Query: []api.Param{of, {Name: "from", Doc: "sequence of the first; the oldest that is kept unless given", Type: "integer"},
+			Query: []api.Param{of,
+				{Name: "from", Doc: "sequence of the first; the oldest that is kept unless given", Type: "integer"},
 				{Name: "limit", Doc: "100 unless given, at most 1000", Type: "integer"}},
 			Out: receiptList{}, Handle: listReceipts},
 	}
@@ -107,7 +109,8 @@ func measured(filter string, value int64) float64 {
 func findingsOf(list []filters.Finding) (out []finding, spoken []string) {
 	out, spoken = []finding{}, []string{}
 	for _, f := range list {
-		out = append(out, finding{f.Filter, f.Verdict.String(), measured(f.Filter, f.Value), measured(f.Filter, f.Limit), f.Reason})
+		out = append(out,
+			finding{f.Filter, f.Verdict.String(), measured(f.Filter, f.Value), measured(f.Filter, f.Limit), f.Reason})
 		if f.Verdict != governance.Permit {
 			spoken = append(spoken, f.Filter)
 		}
@@ -232,8 +235,9 @@ func listReceipts(rc *api.Request) (api.Response, error) {
 
 func receiptOf(sequence uint64, r filters.Receipt, wrong []govern.Fault) receipt {
 	w, _ := r.Open() // what does not open is in wrong
-	out := receipt{Sequence: sequence, Hash: hex.EncodeToString(r.Hash), Before: hex.EncodeToString(w.Before), Height: w.Height,
-		At: core.Time(w.At), Agent: w.Question.Agent, Action: w.Question.Action, Rules: w.Rules.String(), Decision: w.Decided.String()}
+	out := receipt{Sequence: sequence, Hash: hex.EncodeToString(r.Hash), Before: hex.EncodeToString(w.Before),
+		Height: w.Height, At: core.Time(w.At), Agent: w.Question.Agent, Action: w.Question.Action,
+		Rules: w.Rules.String(), Decision: w.Decided.String()}
 	out.Findings, out.Spoken = findingsOf(w.Findings)
 	if i := slices.IndexFunc(wrong, func(f govern.Fault) bool { return f.Sequence == sequence }); i >= 0 {
 		out.Wrong = &wrong[i].Wrong

@@ -7,8 +7,8 @@ import (
 	"github.com/selvage-mesh/selvage/api/apitest"
 )
 
-// A company chooses the filters. What they decide is in the refusal, in decisions, in receipts, in explain and in what the gate
-// answers when it is only asked; replay covers it.
+// A company chooses the filters. What they decide is in the refusal, in decisions, in receipts, in explain and in what
+// the gate answers when it is only asked; replay covers it.
 func TestACompanyChoosesTheFilters(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
@@ -31,10 +31,12 @@ func TestACompanyChoosesTheFilters(t *testing.T) {
 	h.Call("PUT", at+"?companyId="+of, `{"on":true,"minCut":0.5,"floor":"0.1"}`).Want(t, 200, `"on":true`)
 
 	h.Call("POST", label, `{"name":"one","color":"#ff0000"}`, asAda).
-		Want(t, 403, "Denied by the filter FILTER-STRUCTURE of the company: The authority that reaches the agent from the board is 0.4")
+		Want(t, 403, "Denied by the filter FILTER-STRUCTURE of the company: The authority that reaches the agent "+
+			"from the board is 0.4")
 	ask := `{"action":"label.create","agent_id":"` + ada + `","context":{"company_id":"` + of + `"}}`
 	h.Call("POST", "/api/v1/govern", ask).Want(t, 200, `"spoken_rules":["FILTER-STRUCTURE"]`)
-	h.Call("POST", "/api/v1/govern/explain", ask).Want(t, 200, `"filter":"FILTER-STRUCTURE","decision":"deny","value":0.4,"limit":0.5`)
+	h.Call("POST", "/api/v1/govern/explain", ask).
+		Want(t, 200, `"filter":"FILTER-STRUCTURE","decision":"deny","value":0.4,"limit":0.5`)
 	h.Call("GET", "/api/v1/govern/decisions?rule=FILTER-STRUCTURE", "").Want(t, 200, `"branch":"filters"`)
 	h.Call("POST", "/api/agents/"+cleo+"/resume", `{}`).Want(t, 200, "")
 	h.Call("POST", label, `{"name":"two","color":"#ff0000"}`, asAda).Want(t, 201, "")
@@ -47,7 +49,8 @@ func TestACompanyChoosesTheFilters(t *testing.T) {
 	h.Call("GET", "/api/v1/govern/receipts?companyId="+other, "").Want(t, 200, `"newest":0`)
 	h.Call("POST", "/api/v1/govern/replay", `{}`).Want(t, 200, `"differ":0,"receipts":2,"faults":[]`)
 	h.Call("POST", "/api/v1/govern/replay", `{"sequence":2}`).Want(t, 200, `"receipts":1`)
-	h.Call("POST", at+"/forget?companyId="+of, `{"agentId":"`+cleo+`"}`).Want(t, 409, "the filters keep nothing of the agent")
+	h.Call("POST", at+"/forget?companyId="+of, `{"agentId":"`+cleo+`"}`).
+		Want(t, 409, "the filters keep nothing of the agent")
 	h.Call("POST", at+"/forget?companyId="+of, `{"agentId":"`+ada+`"}`).Want(t, 200, `"agents":[]`)
 	h.Call("PUT", at+"?companyId="+of, `{"on":false}`).Want(t, 200, `"on":false`)
 }

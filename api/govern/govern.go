@@ -21,8 +21,8 @@ import (
 
 // Routes are the rows of the gate, of its decisions and of the constitution.
 func Routes() []api.Route {
-	return slices.Concat(askRoutes(), constitutionRoutes(), decisionRoutes(), amendmentRoutes(), permitRoutes(), elevationRoutes(),
-		filterRoutes())
+	return slices.Concat(askRoutes(), constitutionRoutes(), decisionRoutes(), amendmentRoutes(), permitRoutes(),
+		elevationRoutes(), filterRoutes())
 }
 
 // askRoutes ask the gate. Nothing that they answer is recorded, and asking changes nothing.
@@ -131,7 +131,8 @@ type (
 		Threshold float64   `json:"threshold"`
 		Rank      string    `json:"rank"`
 		Ignored   []string  `json:"ignored"`
-		Filters   []finding `json:"filters"` // what the company's filters measure; empty: it has not chosen them, or they are not asked
+		// what the company's filters measure; empty: it has not chosen them, or they are not asked
+		Filters []finding `json:"filters"`
 	}
 	step struct {
 		Dimension string  `json:"dimension"` // or structure, shift or evidence: what a filter measured, from its limit
@@ -455,7 +456,8 @@ func explain(rc *api.Request) (api.Response, error) {
 		return err
 	})
 	for _, f := range out.Filters { // the limit, and what was measured
-		out.Steps = append(out.Steps, step{strings.ToLower(strings.TrimPrefix(f.Filter, "FILTER-")), f.Limit, f.Value, f.Reason})
+		out.Steps = append(out.Steps,
+			step{strings.ToLower(strings.TrimPrefix(f.Filter, "FILTER-")), f.Limit, f.Value, f.Reason})
 	}
 	return api.OK(out), err
 }

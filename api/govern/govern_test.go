@@ -45,7 +45,8 @@ func ask(t *testing.T, h *apitest.Harness, body string, as ...string) answer {
 func TestTheDocumentedRequest(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	const body = `{"action":"execute_shell_command","agent_id":"agent-reviewer","context":{"command":"rm -rf /tmp/build","risk":0.7%s}}`
+	const body = `{"action":"execute_shell_command","agent_id":"agent-reviewer","context":{"command":"rm -rf ` +
+		`/tmp/build","risk":0.7%s}}`
 	h.Call("POST", "/api/v1/govern", fmt.Sprintf(body, "")).Want(t, 200, `"effect_vector":[0.7,0.5,0.3,0.8,0.6]`)
 	a := ask(t, h, fmt.Sprintf(body, ""))
 	if a.Decision != "deny" || a.Reason != "High-risk shell command requires Manager approval" || a.Magnitude != 1.353 ||
@@ -89,7 +90,8 @@ func TestAnAgentIsNotBelievedInItsOwnFavour(t *testing.T) {
 	asAda := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "").
 		Field(t, "token")
 
-	const shell = `{"action":"exec","agent_id":"%s","context":{"environment":"dev","human_approval":true,"clearances":["risk-review","security-review"],"workspace":"/","rank":"ceo","approval_chain":["%s"]}}`
+	const shell = `{"action":"exec","agent_id":"%s","context":{"environment":"dev","human_approval":true,` +
+		`"clearances":["risk-review","security-review"],"workspace":"/","rank":"ceo","approval_chain":["%s"]}}`
 	a := ask(t, h, fmt.Sprintf(shell, ada, "board"), asAda)
 	want := []string{"context.rank", "context.environment", "context.human_approval", "context.clearances",
 		"context.workspace", "context.approval_chain"}
@@ -159,7 +161,8 @@ func TestBadQuestions(t *testing.T) {
 		h.Call("POST", "/api/v1/govern", body).Want(t, 400, want)
 		h.Call("POST", "/api/v1/govern/explain", body).Want(t, 400, want)
 	}
-	if a := ask(t, h, `{"action":"nobody.knows","agent_id":"a","context":{"risk":"0.05","strange":{"x":[1]}}}`); a.Decision != "deny" {
+	if a := ask(t, h,
+		`{"action":"nobody.knows","agent_id":"a","context":{"risk":"0.05","strange":{"x":[1]}}}`); a.Decision != "deny" {
 		t.Errorf("an action that no table names: %+v", a)
 	}
 	h.Call("POST", "/api/v1/govern", `{"action":"`+strings.Repeat("x", 257)+`","agent_id":"a"}`).
@@ -173,7 +176,8 @@ func TestEffectsAndRulesAreTold(t *testing.T) {
 	r := h.Call("POST", "/api/v1/govern/explain",
 		`{"action":"network.egress","agent_id":"a","context":{"outside":true,"security":0.45}}`)
 	r.Want(t, 200, `"effect_vector":[0.2,0,0.3,0,0.65]`)
-	r.Want(t, 200, `{"dimension":"security","from":0.3,"to":0.45,"why":"context.security"},{"dimension":"security","from":0.45,"to":0.65,"why":"the target is outside the company"}`)
+	r.Want(t, 200, `{"dimension":"security","from":0.3,"to":0.45,"why":"context.security"},`+
+		`{"dimension":"security","from":0.45,"to":0.65,"why":"the target is outside the company"}`)
 	rules := h.Call("GET", "/api/v1/govern/rules", "").Want(t, 200, `"id":"GOV-001"`).Decode(t).(map[string]any)
 	if n := len(rules["rules"].([]any)); n != 22 {
 		t.Errorf("%d rules, want 22", n)

@@ -154,7 +154,8 @@ func askPermit(rc *api.Request) (api.Response, error) {
 		return no, err
 	}
 	if act.Company == "" || !api.IsUUID(act.Agent) {
-		return api.Response{}, api.NotFound("agent_id: no agent of this mesh: give its ID, or its name with context.company_id")
+		return api.Response{},
+			api.NotFound("agent_id: no agent of this mesh: give its ID, or its name with context.company_id")
 	}
 	ask := govern.AskPermit{ID: api.NewID(), Agent: act.Agent, Action: act.Action, Arguments: arguments, Once: in.Once,
 		Seconds: uint64(in.Seconds), Known: act.Context, Run: rc.Run, Detail: in.Detail}

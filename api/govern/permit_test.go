@@ -36,7 +36,8 @@ func TestPermitsOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	_, ada, asAda := staff(t, h)
-	h.Call("POST", "/api/v1/govern/permits", `{"action":"fs.read_file","agent_id":"nobody"}`).Want(t, 404, "no agent of this mesh")
+	h.Call("POST", "/api/v1/govern/permits", `{"action":"fs.read_file","agent_id":"nobody"}`).
+		Want(t, 404, "no agent of this mesh")
 	h.Call("POST", "/api/v1/govern/permits",
 		`{"action":"fs.read_file","agent_id":"`+ada+`","arguments":{},"arguments_sha256":"`+strings.Repeat("a", 64)+`"}`).
 		Want(t, 400, "not both")
