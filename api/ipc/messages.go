@@ -48,11 +48,13 @@ func MessageRoutes() []api.Route {
 			Summary: "Reply to a request", In: courier.Answering{}, Out: messageDone{}, Query: []api.Param{of},
 			MaxBody: messageBody, Handle: reply},
 		{Method: "GET", Path: root + "/inbox/events", Tag: tag, Kernel: true, Processes: true, NoTool: true,
-			Summary: "Receive messages as server-sent events; the event's ID is a number, after which this node resumes the stream of the process",
-			Out:     courier.Shown{}, Media: []string{"text/event-stream"}, Query: []api.Param{of}, Handle: followInbox},
+			Summary: "Receive messages as server-sent events; the event's ID is a number, after which this node " +
+				"resumes the stream of the process",
+			Out: courier.Shown{}, Media: []string{"text/event-stream"}, Query: []api.Param{of}, Handle: followInbox},
 		{Method: "POST", Path: root + "/subscriptions", Tag: tag, Kernel: true, Processes: true, Once: true,
-			Summary: "Subscribe the inbox of a process to the topics that a pattern selects; with a name it lasts", In: subscribing{},
-			Out: courier.InboxSubscription{}, Status: http.StatusCreated, Query: []api.Param{of}, Handle: subscribeInbox},
+			Summary: "Subscribe the inbox of a process to the topics that a pattern selects; with a name it lasts",
+			In:      subscribing{}, Out: courier.InboxSubscription{}, Status: http.StatusCreated,
+			Query: []api.Param{of}, Handle: subscribeInbox},
 		{Method: "GET", Path: root + "/subscriptions", Tag: tag, Kernel: true, Processes: true,
 			Summary: "List what inboxes of this node are subscribed to, as this process or all", Out: inboxSubscriptions{},
 			Query: []api.Param{of}, NoTool: true, Handle: listInboxSubscriptions},
@@ -160,7 +162,8 @@ func caller(rc *api.Request) (*courier.Courier, kernel.PID, error) {
 		}
 		if !ok || e.Agent != rc.Actor.ID {
 			return nil, 0, &ledger.Refusal{Code: ledger.Conflict, ErrCode: "process_not_found",
-				Message: "An agent sends and receives under its run, at the node that executes the run: ask with the run's token at the URL that the run was told"}
+				Message: "An agent sends and receives under its run, at the node that executes the run: ask with " +
+					"the run's token at the URL that the run was told"}
 		}
 		return c, e.PID, nil
 	}

@@ -37,14 +37,17 @@ func TopicRoutes() []api.Route {
 	const one, sub = at + "/topics/{topic}", at + "/subscriptions/{subscription}"
 	return []api.Route{
 		{Method: "GET", Path: at + "/topics", Tag: tag,
-			Summary: "List topics, and with a pattern the messages of those that it selects; with Accept: text/event-stream, follow them", Who: api.Board,
+			Summary: "List topics, and with a pattern the messages of those that it selects; with Accept: " +
+				"text/event-stream, follow them", Who: api.Board,
 			Query: []api.Param{{Name: "pattern",
-				Doc: "a topic, where * is any one level and ** at the end all levels, such as build.*; without one topics are listed, and no messages"}, from, limit, whose},
+				Doc: "a topic, where * is any one level and ** at the end all levels, such as build.*; without " +
+					"one topics are listed, and no messages"}, from, limit, whose},
 			Out: page{}, Handle: readTopics},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read the messages of a topic", Who: api.Board,
 			Query: []api.Param{from, limit, whose}, Out: page{}, Handle: readTopics},
 		{Method: "GET", Path: one + "/events", Tag: tag,
-			Summary: "Follow the messages of a topic, or of a pattern, as server-sent events; the event's ID is a height, at which any node resumes", Who: api.Board,
+			Summary: "Follow the messages of a topic, or of a pattern, as server-sent events; the event's ID is " +
+				"a height, at which any node resumes", Who: api.Board,
 			Query: []api.Param{{Name: "from", Type: "integer",
 				Doc: "height of the first message; what is published from now on unless given"}, whose}, NoTool: true,
 			Out: message{}, Media: []string{"text/event-stream"}, Handle: followTopics},
@@ -354,7 +357,8 @@ func removeTopic(rc *api.Request) (api.Response, error) {
 			return api.OK(deleted{true}), nil
 		}
 	}
-	return api.Response{}, api.Unavailable("The topic is being deleted, and others publish to it: stop them, and delete it again")
+	return api.Response{},
+		api.Unavailable("The topic is being deleted, and others publish to it: stop them, and delete it again")
 }
 
 func listSubscriptions(rc *api.Request) (api.Response, error) {
