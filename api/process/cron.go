@@ -195,7 +195,8 @@ func (b cronProcess) process(rc *api.Request, job string) (*company.NewProcess, 
 func noSecrets(spec kernel.Spec) error {
 	for _, name := range slices.Sorted(maps.Keys(spec.Env)) {
 		if conceal.SecretName(name) {
-			return api.Invalid("env %s: its name says that it is a secret, and a declared process is stored readable; have the program read it from a file of its node", name)
+			return api.Invalid("env %s: its name says that it is a secret, and a declared process is stored "+
+				"readable; have the program read it from a file of its node", name)
 		}
 	}
 	return nil
