@@ -74,7 +74,8 @@ func TreeGrants(tx *ledger.Tx) (out []TreeGrant) {
 	return out
 }
 
-// PutTreeGrant stores a grant in place of the one of its subject on its path. From the first one on the gate asks the policy.
+// PutTreeGrant stores a grant in place of the one of its subject on its path. From the first one on the gate asks the
+// policy.
 func PutTreeGrant(tx *ledger.Tx, g TreeGrant) error {
 	s, err := InForce(tx)
 	if err != nil {
@@ -159,8 +160,8 @@ func countPolicy(tx *ledger.Tx, p string, by int64) {
 	}
 }
 
-// policed reports whether the policy of the resource tree can say something about acts in a company. For nearly all companies
-// without a grant the constitution alone says that it can not.
+// policed reports whether the policy of the resource tree can say something about acts in a company. For nearly all
+// companies without a grant the constitution alone says that it can not.
 func policed(tx *ledger.Tx, s Constitution, of ledger.CompanyID) bool {
 	return s.Policies && of != "" && (s.PolicyOf == 0 || s.PolicyOf&policyBit(companiesPath+string(of)) != 0) &&
 		(companyPolicies.Look(tx, of, ofCompany) != nil || outsidePolicy.Look(tx, outsideCompanies) != nil)
@@ -192,8 +193,8 @@ type Access struct {
 	Also []string `cbor:"6,keyasint,omitempty"`
 }
 
-// accessOf returns what the policy is asked about an act, nil where no grant concerns it. It is about agents: people have
-// their roles, and could not mend a policy that is about them.
+// accessOf returns what the policy is asked about an act, nil where no grant concerns it. It is about agents: people
+// have their roles, and could not mend a policy that is about them.
 func accessOf(tx *ledger.Tx, s Constitution, act governance.Act, class governance.Class, when moment) *Access {
 	if !policed(tx, s, act.Company) || act.Agent == "" || entity.AgentTable.Look(tx, act.Company, act.Agent) == nil {
 		return nil

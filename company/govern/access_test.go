@@ -19,8 +19,8 @@ func permitTree(t *testing.T, d *companytest.Desk, g rules.SaveTreeGrant) {
 	d.Must(t, companytest.Board, "resource_tree.grant", g, nil)
 }
 
-// The policy of the tree alone denies an act, and a grant permits it: for who is named, on the path and below it, until the
-// grant ends. What was denied is decided the same again. People, and agents of another company, do not notice it.
+// The policy of the tree alone denies an act, and a grant permits it: for who is named, on the path and below it, until
+// the grant ends. What was denied is decided the same again. People, and agents of another company, do not notice it.
 func TestTheTreeDeniesAndGrants(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -42,7 +42,8 @@ func TestTheTreeDeniesAndGrants(t *testing.T) {
 			t.Fatalf("%s: %v, want %q", when, err, said)
 		}
 		if code, by := refusal(t, err, "branch"); code != company.GovernanceDenied || by != "access" ||
-			!strings.Contains(err.Error(), "Denied by the access policy of the resource tree: the agent may not use "+at+": "+said) {
+			!strings.Contains(err.Error(),
+				"Denied by the access policy of the resource tree: the agent may not use "+at+": "+said) {
 			t.Fatalf("%s: %s by %s: %v", when, code, by, err)
 		}
 	}
@@ -106,7 +107,9 @@ func TestTheTreeDecidesByTarget(t *testing.T) {
 	permitTree(t, d, rules.SaveTreeGrant{Path: at + "/agents/" + bob, Subject: "*", Deny: true})
 	permitTree(t, d, rules.SaveTreeGrant{Path: at + "/tools", Subject: "*", Deny: true})
 	for target, try := range map[string]func() error{
-		at + "/agents/" + bob: func() error { return do(d, as, company.KindAgentResetSession, company.ResetSession{Agent: bob}) },
+		at + "/agents/" + bob: func() error {
+			return do(d, as, company.KindAgentResetSession, company.ResetSession{Agent: bob})
+		},
 		at + "/tools/grep": func() error {
 			return do(d, as, skill.KindToolExecute, skill.ExecuteTool{Name: "grep", Input: strings.Repeat("0", 64)})
 		},
@@ -116,7 +119,8 @@ func TestTheTreeDecidesByTarget(t *testing.T) {
 		}
 	}
 	permitTree(t, d, rules.SaveTreeGrant{Path: at + "/tools", Subject: "agent:" + ada, Role: "operator"})
-	if err := do(d, as, skill.KindToolExecute, skill.ExecuteTool{Name: "grep", Input: strings.Repeat("0", 64)}); err == nil ||
+	if err := do(d, as, skill.KindToolExecute,
+		skill.ExecuteTool{Name: "grep", Input: strings.Repeat("0", 64)}); err == nil ||
 		strings.Contains(err.Error(), "access policy") {
 		t.Errorf("granted, so that the handler looks for the tool: %v", err)
 	}

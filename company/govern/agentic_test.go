@@ -15,8 +15,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An assault is what an agent tries against one risk of the OWASP list. It returns the first refusal of the gate, or nil when all
-// of it went through.
+// An assault is what an agent tries against one risk of the OWASP list. It returns the first refusal of the gate, or
+// nil when all of it went through.
 type assault struct {
 	pack, rule string
 	try        func(t *testing.T, d *companytest.Desk, as companytest.As) error
@@ -92,8 +92,8 @@ var assaults = []assault{
 	}},
 }
 
-// Each of the ten packs stops an attack that agents try through commands and through the gate of a node, and which goes through
-// without the pack.
+// Each of the ten packs stops an attack that agents try through commands and through the gate of a node, and which goes
+// through without the pack.
 func TestPacksStopAssaults(t *testing.T) {
 	t.Parallel()
 	for _, a := range assaults {
@@ -103,7 +103,9 @@ func TestPacksStopAssaults(t *testing.T) {
 				d := companytest.NewDesk(t)
 				d.Found(t, "Acme")
 				ada := d.Agent("Ada")
-				set(d, ada, func(a *entity.Agent) { a.Role, a.AdapterType, a.Permissions.CreateSkills = "engineer", "process", true })
+				set(d, ada, func(a *entity.Agent) {
+					a.Role, a.AdapterType, a.Permissions.CreateSkills = "engineer", "process", true
+				})
 				as := companytest.As{Agent: ada, Run: d.Run(ada)}
 				if guarded {
 					p, ok := governance.PackOf(a.pack)
@@ -145,8 +147,17 @@ func TestWordsDoNotMakeABoard(t *testing.T) {
 	lies := governance.Context{Reason: words, Command: words, Approved: true, Approvers: []string{"board"},
 		Clearances: []string{"risk-review", "security-review", "approved", "board"}, Outside: true}
 	for action, rule := range map[string]string{"network.egress": "T-2", "exec": "GOV-001"} {
-		j := govern.Judge(d.Tx, govern.Local{Action: action, Agent: ada, Company: d.Company, Run: as.Run, At: d.Now, Height: 1,
-			Known: lies, Arguments: govern.ArgumentsOf([]byte(words))})
+		j := govern.Judge(d.Tx,
+			govern.Local{
+				Action:    action,
+				Agent:     ada,
+				Company:   d.Company,
+				Run:       as.Run,
+				At:        d.Now,
+				Height:    1,
+				Known:     lies,
+				Arguments: govern.ArgumentsOf([]byte(words)),
+			})
 		if j.Refusal == nil || !strings.Contains(j.Refusal.Error(), "rule "+rule+" ") || j.Decision.Act.Context.Approved ||
 			j.Decision.Act.Rank != governance.Worker {
 			t.Errorf("%s: %v, as %q", action, j.Refusal, j.Decision.Act.Rank)

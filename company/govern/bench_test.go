@@ -34,8 +34,8 @@ func BenchmarkWeigh(b *testing.B) {
 	}
 }
 
-// BenchmarkPolicy measures what the access policy of the resource tree adds to a command of an agent that no rule is about: in a
-// mesh without grants, in a company without any while others have some, and where grants are for the agent.
+// BenchmarkPolicy measures what the access policy of the resource tree adds to a command of an agent that no rule is
+// about: in a mesh without grants, in a company without any while others have some, and where grants are for the agent.
 func BenchmarkPolicy(b *testing.B) {
 	for _, name := range []string{"none", "elsewhere", "granted"} {
 		d := companytest.NewDesk(b)

@@ -16,8 +16,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Decision is one decision of the gate that is kept: a denial, a deferral, a warning, or a permit of high risk. It has
-// everything that led to it, so that every node can decide again.
+// A Decision is one decision of the gate that is kept: a denial, a deferral, a warning, or a permit of high risk. It
+// has everything that led to it, so that every node can decide again.
 type Decision struct {
 	ID      string           `cbor:"1,keyasint"`
 	Company ledger.CompanyID `cbor:"2,keyasint,omitempty"`
@@ -299,8 +299,8 @@ func (d Decision) Again(g *Gate) Said {
 	return saidOf(d.Beside.Hear(gate.Decide(d.Act)))
 }
 
-// Equal reports whether two answers are the same, bit for bit: whether they are stored as the same bytes, where an empty list
-// is as none. TestEqualAnswersAreTheSameBytes holds it to that.
+// Equal reports whether two answers are the same, bit for bit: whether they are stored as the same bytes, where an
+// empty list is as none. TestEqualAnswersAreTheSameBytes holds it to that.
 func (s Said) Equal(o Said) bool {
 	return s.Verdict == o.Verdict && s.Reason == o.Reason && s.Effect == o.Effect && s.Threshold == o.Threshold &&
 		slices.Equal(s.Asked, o.Asked) && slices.Equal(s.Opinions, o.Opinions) && slices.Equal(s.Voices, o.Voices)

@@ -25,9 +25,10 @@ type Elevation struct {
 	Height     uint64           `cbor:"7,keyasint"` // in force from that entry on
 	At         core.Time        `cbor:"8,keyasint"`
 	Until      core.Time        `cbor:"9,keyasint"`
-	Last       uint64           `cbor:"10,keyasint,omitempty"` // the last entry for which it is in force; 0: only Until ends it
-	RevokedAt  core.Time        `cbor:"11,keyasint,omitempty"`
-	RevokedBy  string           `cbor:"12,keyasint,omitempty"`
+	// the last entry for which it is in force; 0: only Until ends it
+	Last      uint64    `cbor:"10,keyasint,omitempty"`
+	RevokedAt core.Time `cbor:"11,keyasint,omitempty"`
+	RevokedBy string    `cbor:"12,keyasint,omitempty"`
 }
 
 // Status says whether the elevation is in force at a time and height: in_force, ended or revoked.
@@ -61,8 +62,8 @@ func (e elevated) Clone() elevated {
 // elevations are rows of a company, by agent.
 var elevations = ledger.NewTable[string, elevated]("governance-elevation")
 
-// Elevate is the payload of elevation.request. The gate weighs the command: where a rule lets it wait, the elevation comes
-// into force when a person approves it, and lasts from then.
+// Elevate is the payload of elevation.request. The gate weighs the command: where a rule lets it wait, the elevation
+// comes into force when a person approves it, and lasts from then.
 type Elevate struct {
 	ID         string   `cbor:"1,keyasint"`
 	Agent      string   `cbor:"2,keyasint"`
@@ -162,7 +163,8 @@ func elevate(c *ledger.Context, p Elevate) (any, error) {
 		row.List = slices.DeleteFunc(row.List, func(e Elevation) bool { return e.Status(at, c.Height) != ElevationInForce })
 	}
 	if len(row.List) >= MaxElevations {
-		return nil, ledger.Refuse(ledger.TooMany, nil, "The agent has %d elevations in force; revoke one first", MaxElevations)
+		return nil, ledger.Refuse(ledger.TooMany, nil, "The agent has %d elevations in force; revoke one first",
+			MaxElevations)
 	}
 	e := Elevation{ID: p.ID, Company: of, Agent: p.Agent, Clearances: p.Clearances, Reason: p.Reason, By: c.Cmd.Actor.ID,
 		Height: c.Height, At: at, Until: at + core.Time(p.Seconds*1000)}

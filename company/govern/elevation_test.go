@@ -12,8 +12,8 @@ import (
 )
 
 // An agent asks for a clearance, a person approves, and it counts for commands and for acts at nodes until its end: by
-// time, by height, or because it is revoked. A node without a lease does not count it: revocation is in force there when
-// the lease ends.
+// time, by height, or because it is revoked. A node without a lease does not count it: revocation is in force there
+// when the lease ends.
 func TestElevationsEnd(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -85,7 +85,11 @@ func TestElevationsDoNotElevate(t *testing.T) {
 		}
 	}
 	for n := 1; n < govern.MaxElevations; n++ {
-		d.Must(t, companytest.Board, govern.KindElevate, govern.Elevate{ID: d.ID(), Agent: ada, Clearances: []string{"a"}}, nil)
+		d.Must(t, companytest.Board, govern.KindElevate, govern.Elevate{
+			ID:         d.ID(),
+			Agent:      ada,
+			Clearances: []string{"a"},
+		}, nil)
 	}
 	if err := d.Do(companytest.Board, govern.KindElevate, govern.Elevate{ID: d.ID(), Agent: ada,
 		Clearances: []string{"a"}}, nil); err == nil || !strings.Contains(err.Error(), "revoke one first") {

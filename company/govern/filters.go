@@ -147,7 +147,8 @@ func besideOf(tx *ledger.Tx, s Constitution, act governance.Act, said governance
 }
 
 // decideBeside decides an act by a gate, and by what is asked beside it.
-func decideBeside(tx *ledger.Tx, s Constitution, g *governance.Gate, act governance.Act, when moment) (governance.Decision,
+func decideBeside(tx *ledger.Tx, s Constitution, g *governance.Gate, act governance.Act,
+	when moment) (governance.Decision,
 	*Beside) {
 	said := g.Decide(act)
 	b := besideOf(tx, s, act, said, when)
@@ -171,8 +172,9 @@ func questionOf(tx *ledger.Tx, s Constitution, act governance.Act, said governan
 	if f == nil || !f.On || entity.AgentTable.Look(tx, act.Company, act.Agent) == nil {
 		return nil
 	}
-	q := &filters.Question{Agent: act.Agent, Action: act.Action, Class: said.Action.Class, Magnitude: said.Effect.Magnitude(),
-		Profile: ProfileOf(tx, act.Company, act.Agent), Limits: f.Limits, Asks: governance.Lifted(act)}
+	q := &filters.Question{Agent: act.Agent, Action: act.Action, Class: said.Action.Class,
+		Magnitude: said.Effect.Magnitude(), Profile: ProfileOf(tx, act.Company, act.Agent), Limits: f.Limits,
+		Asks: governance.Lifted(act)}
 	if q.Asked() {
 		q.Edges = authority(tx, act.Company, act.Agent, act.Context.Issue)
 	}
@@ -180,8 +182,8 @@ func questionOf(tx *ledger.Tx, s Constitution, act governance.Act, said governan
 }
 
 const (
-	// working, halted and given are how much authority a line carries: from a manager who works, from one who is paused or in
-	// error, and by an issue that somebody has given.
+	// working, halted and given are how much authority a line carries: from a manager who works, from one who is paused
+	// or in error, and by an issue that somebody has given.
 	working, halted, given = 1_000, 400, 500
 	// maxAbove bounds the agents of one graph: the longest chain of managers, and who gave the issue with its own chain.
 	maxAbove = filters.MaxEdges / 2
@@ -198,8 +200,8 @@ func carries(a entity.Agent) governance.Level {
 	return working
 }
 
-// authority returns the graph by which authority comes from the board to an agent: its managers, who gave the issue that it
-// works on, and their managers. An agent without a manager is led by the board.
+// authority returns the graph by which authority comes from the board to an agent: its managers, who gave the issue
+// that it works on, and their managers. An agent without a manager is led by the board.
 func authority(tx *ledger.Tx, of ledger.CompanyID, agent, issue string) (edges []filters.Edge) {
 	above := []string{agent}
 	leads := func(from, to, why string, most governance.Level) {
@@ -284,9 +286,10 @@ func answeredOf(tx *ledger.Tx, of ledger.CompanyID, decision string, approved bo
 	}
 }
 
-// Receipts returns receipts of a company from a sequence on, or from the oldest that is kept, at most limit. First is the sequence
-// of the first one, newest that of the newest.
-func Receipts(tx *ledger.Tx, of ledger.CompanyID, from uint64, limit int) (first uint64, out []filters.Receipt, newest uint64) {
+// Receipts returns receipts of a company from a sequence on, or from the oldest that is kept, at most limit. First is
+// the sequence of the first one, newest that of the newest.
+func Receipts(tx *ledger.Tx, of ledger.CompanyID, from uint64,
+	limit int) (first uint64, out []filters.Receipt, newest uint64) {
 	end, _ := receiptEnds.Get(tx, of, ofCompany)
 	first = max(from, 1)
 	if end.Sequence > MaxReceipts {
@@ -306,8 +309,8 @@ type Fault struct {
 	Wrong    string
 }
 
-// ReplayReceipts opens receipts of a company from a sequence on, at most limit, decides each again, and checks that they are one
-// chain. It returns how many there are, and what is wrong.
+// ReplayReceipts opens receipts of a company from a sequence on, at most limit, decides each again, and checks that
+// they are one chain. It returns how many there are, and what is wrong.
 func ReplayReceipts(tx *ledger.Tx, of ledger.CompanyID, from uint64, limit int) (n int, wrong []Fault) {
 	first, list, newest := Receipts(tx, of, from, limit)
 	for i, r := range list {
@@ -375,8 +378,8 @@ func forgetPast(c *ledger.Context, p ForgetPast) (any, error) {
 }
 
 var filterKinds = []company.Kind{
-	{Name: KindFilters, From: company.FromBoard, Traits: company.LeadersOnly | company.NoWork, Weight: company.Weights.SetUp,
-		Do: ledger.Typed(setFilters)},
+	{Name: KindFilters, From: company.FromBoard, Traits: company.LeadersOnly | company.NoWork,
+		Weight: company.Weights.SetUp, Do: ledger.Typed(setFilters)},
 	{Name: KindForgetPast, From: company.FromBoard, Traits: company.LeadersOnly | company.NoWork,
 		Weight: company.Weights.SetUp, Do: ledger.Typed(forgetPast)},
 }

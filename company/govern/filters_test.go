@@ -18,7 +18,8 @@ import (
 // choose switches the filters of the company on.
 func choose(t *testing.T, d *companytest.Desk) {
 	t.Helper()
-	d.Must(t, companytest.Board, govern.KindFilters, govern.SetFilters{On: new(true), MinCut: new(governance.Level(500))}, nil)
+	d.Must(t, companytest.Board, govern.KindFilters,
+		govern.SetFilters{On: new(true), MinCut: new(governance.Level(500))}, nil)
 }
 
 // set changes a row of an agent directly.
@@ -51,7 +52,8 @@ func replayed(t *testing.T, d *companytest.Desk) (receipts int) {
 	return n
 }
 
-// An agent to whom no authority comes is denied, by the filter of structure alone, once its company has chosen the filters.
+// An agent to whom no authority comes is denied, by the filter of structure alone, once its company has chosen the
+// filters.
 func TestStructureDenies(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -65,11 +67,14 @@ func TestStructureDenies(t *testing.T) {
 	choose(t, d)
 	err := do(d, as, "label.create", label(d, "one"))
 	if code, by := refusal(t, err, "rule"); code != company.GovernanceDenied || by != filters.Structure ||
-		!strings.Contains(err.Error(), "Denied by the filter FILTER-STRUCTURE of the company: The authority that reaches the agent from the board is 0.4, wanted 0.5") {
+		!strings.Contains(err.Error(),
+			"Denied by the filter FILTER-STRUCTURE of the company: The authority that reaches the agent from the "+
+				"board is 0.4, wanted 0.5") {
 		t.Fatalf("under a paused manager: %s by %s: %v", code, by, err)
 	}
 	x := decisions(d)[0]
-	if v := x.Said.Voices; len(v) != 1 || v[0].Branch != governance.Filtering || !slices.Contains(x.Said.Asked, filters.Evidence) {
+	if v := x.Said.Voices; len(v) != 1 || v[0].Branch != governance.Filtering ||
+		!slices.Contains(x.Said.Asked, filters.Evidence) {
 		t.Errorf("the decision says %+v", x.Said)
 	}
 	if err := do(d, companytest.Board, "label.create", label(d, "two")); err != nil {
@@ -95,7 +100,8 @@ func TestStructureDenies(t *testing.T) {
 	}
 }
 
-// An issue that the board has given carries authority under a paused manager; one that the agent has given itself does not.
+// An issue that the board has given carries authority under a paused manager; one that the agent has given itself does
+// not.
 func TestAnIssueCarriesAuthority(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -125,7 +131,8 @@ func TestAnIssueCarriesAuthority(t *testing.T) {
 	}
 }
 
-// An agent that does what it has never done waits for a person; approving carries it out, and what was approved becomes its way.
+// An agent that does what it has never done waits for a person; approving carries it out, and what was approved becomes
+// its way.
 func TestShiftWaits(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -174,8 +181,8 @@ func TestShiftWaits(t *testing.T) {
 	}
 }
 
-// Who is refused by rules again and again is asked about and then denied also where no rule speaks, until the board lets the filters
-// begin anew.
+// Who is refused by rules again and again is asked about and then denied also where no rule speaks, until the board
+// lets the filters begin anew.
 func TestEvidenceRunsOut(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -276,7 +283,8 @@ func TestOnlyWhatHappenedIsKept(t *testing.T) {
 	if p := govern.ProfileOf(d.Tx, d.Company, ada); p.Acts != 1 || replayed(t, d) != 1 {
 		t.Errorf("%d acts are kept", p.Acts)
 	}
-	for _, p := range []govern.SetFilters{{MinCut: new(governance.Level(1001))}, {Permit: new(int64(3))}, {Deny: new(int64(-1))}} {
+	for _, p := range []govern.SetFilters{{MinCut: new(governance.Level(1001))}, {Permit: new(int64(3))},
+		{Deny: new(int64(-1))}} {
 		if err := d.Do(companytest.Board, govern.KindFilters, p, nil); err == nil {
 			t.Errorf("%+v is taken", p)
 		}

@@ -191,7 +191,8 @@ func refuseDenied(d Decision, v Voice) error {
 	if v.Rule == "" {
 		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Denied: %s", d.Said.Reason)
 	}
-	return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Denied by %s: %s", v.speaker(), d.Said.Reason)
+	return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Denied by %s: %s", v.speaker(),
+		d.Said.Reason)
 }
 
 // speaker says who spoke: a rule, or something beside the rules.

@@ -111,7 +111,8 @@ func TestARuleDenies(t *testing.T) {
 	}
 }
 
-// What a rule blocks waits for a person. Approving carries it out, by the agent that gave it; rejecting and silence do not.
+// What a rule blocks waits for a person. Approving carries it out, by the agent that gave it; rejecting and silence do
+// not.
 func TestWhatIsBlockedWaits(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -435,10 +436,13 @@ func TestEqualAnswersAreTheSameBytes(t *testing.T) {
 	empty := func(s *govern.Said) { s.Asked, s.Opinions, s.Voices = []string{}, []govern.Opinion{}, []govern.Voice{} }
 	none := func(s *govern.Said) { s.Asked, s.Opinions, s.Voices = nil, nil, nil }
 	changes := []func(*govern.Said){
-		func(*govern.Said) {}, empty, none, func(s *govern.Said) { s.Verdict = governance.Permit }, func(s *govern.Said) { s.Reason = "" },
-		func(s *govern.Said) { s.Effect[4] = 6 }, func(s *govern.Said) { s.Threshold = 1 }, func(s *govern.Said) { s.Asked[1] = "C" }, func(s *govern.Said) { s.Asked = s.Asked[:1] },
-		func(s *govern.Said) { s.Opinions[0].Rules = 3 }, func(s *govern.Said) { s.Opinions[0].Branch = governance.Executive }, func(s *govern.Said) { s.Voices[0].Failed = true },
-		func(s *govern.Said) { s.Voices[0].Title = "a" }, func(s *govern.Said) { s.Voices[0].Severity = governance.Critical },
+		func(*govern.Said) {}, empty, none, func(s *govern.Said) { s.Verdict = governance.Permit },
+		func(s *govern.Said) { s.Reason = "" }, func(s *govern.Said) { s.Effect[4] = 6 },
+		func(s *govern.Said) { s.Threshold = 1 }, func(s *govern.Said) { s.Asked[1] = "C" },
+		func(s *govern.Said) { s.Asked = s.Asked[:1] }, func(s *govern.Said) { s.Opinions[0].Rules = 3 },
+		func(s *govern.Said) { s.Opinions[0].Branch = governance.Executive },
+		func(s *govern.Said) { s.Voices[0].Failed = true }, func(s *govern.Said) { s.Voices[0].Title = "a" },
+		func(s *govern.Said) { s.Voices[0].Severity = governance.Critical },
 	}
 	for i, one := range changes {
 		for j, two := range changes {

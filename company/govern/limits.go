@@ -55,10 +55,11 @@ const (
 	maxCount = 1_000_000
 	// MaxRecorded bounds the decisions that a node records with one command.
 	MaxRecorded = 50
-	// hourSpans and daySpans are the parts of the windows in which acts are counted: five minutes of an hour, an hour of a day.
+	// hourSpans and daySpans are the parts of the windows in which acts are counted: five minutes of an hour, an hour
+	// of a day.
 	hourMs, hourSpans, daySpans = 3_600_000, 12, 24
-	// maxTallied bounds the actions that are counted of one actor, and of a company: those that were used last. A rule is seldom
-	// about more, and a row has at most 40 KiB.
+	// maxTallied bounds the actions that are counted of one actor, and of a company: those that were used last. A rule
+	// is seldom about more, and a row has at most 40 KiB.
 	maxTallied = 32
 	// maxCounted bounds the agents and companies whose acts one node counts.
 	maxCounted = 4_096

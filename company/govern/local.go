@@ -27,7 +27,8 @@ type Local struct {
 	// rank, and nobody has approved this very act.
 	Board bool
 	// Arguments is the SHA-256 of the act's arguments, in hex: a person who is asked permits the act with these, and no
-	// other. Without one nobody can be asked. Detail is what the person sees of them: at most [MaxDetail] bytes, no secrets.
+	// other. Without one nobody can be asked. Detail is what the person sees of them: at most [MaxDetail] bytes, no
+	// secrets.
 	Arguments, Detail string
 	// Once: the act changes something outside the mesh, so that a permit for it holds once.
 	Once bool

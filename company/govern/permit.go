@@ -16,8 +16,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Permit lets one agent do one act: this action with these arguments, until its end. It comes from a command, so every
-// node knows it and counts its uses alike. Its ID is that of the approval, where a person has approved it.
+// A Permit lets one agent do one act: this action with these arguments, until its end. It comes from a command, so
+// every node knows it and counts its uses alike. Its ID is that of the approval, where a person has approved it.
 type Permit struct {
 	ID      string           `cbor:"1,keyasint"`
 	Company ledger.CompanyID `cbor:"2,keyasint"`
@@ -25,17 +25,18 @@ type Permit struct {
 	// Arguments is the SHA-256 of the act's arguments, in hex, see [ArgumentsOf]. A command has its payload.
 	Arguments string `cbor:"4,keyasint"`
 	// Once: the act can not be undone, so the permit holds once.
-	Once     bool      `cbor:"5,keyasint,omitempty"`
-	Approved bool      `cbor:"6,keyasint,omitempty"` // by a person; else no rule was against it
-	Rules    []string  `cbor:"7,keyasint,omitempty"` // that a person has overruled
-	Version  uint64    `cbor:"8,keyasint"`           // of the constitution that decided
-	Decision string    `cbor:"9,keyasint,omitempty"` // that let the act wait
-	Height   uint64    `cbor:"10,keyasint"`          // of the entry that granted it: a node that is behind does not know it
-	At       core.Time `cbor:"11,keyasint"`
-	Until    core.Time `cbor:"12,keyasint"`
-	Uses     uint64    `cbor:"13,keyasint,omitempty"` // of a permit that holds once
-	UsedAt   core.Time `cbor:"14,keyasint,omitempty"`
-	UsedBy   string    `cbor:"15,keyasint,omitempty"` // node or person
+	Once     bool     `cbor:"5,keyasint,omitempty"`
+	Approved bool     `cbor:"6,keyasint,omitempty"` // by a person; else no rule was against it
+	Rules    []string `cbor:"7,keyasint,omitempty"` // that a person has overruled
+	Version  uint64   `cbor:"8,keyasint"`           // of the constitution that decided
+	Decision string   `cbor:"9,keyasint,omitempty"` // that let the act wait
+	// of the entry that granted it: a node that is behind does not know it
+	Height uint64    `cbor:"10,keyasint"`
+	At     core.Time `cbor:"11,keyasint"`
+	Until  core.Time `cbor:"12,keyasint"`
+	Uses   uint64    `cbor:"13,keyasint,omitempty"` // of a permit that holds once
+	UsedAt core.Time `cbor:"14,keyasint,omitempty"`
+	UsedBy string    `cbor:"15,keyasint,omitempty"` // node or person
 	// EndedAt is when it was revoked, or the act was rejected. A rejection stands until Until: the board is not asked
 	// again and again.
 	EndedAt  core.Time `cbor:"16,keyasint,omitempty"`
@@ -96,8 +97,8 @@ type permitRef struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-// AskPermit is the payload of governance.permit, which asks the gate about an act that is no command. A node asks for an
-// agent when a rule lets the act wait; agents and people ask for a permit that they show elsewhere.
+// AskPermit is the payload of governance.permit, which asks the gate about an act that is no command. A node asks for
+// an agent when a rule lets the act wait; agents and people ask for a permit that they show elsewhere.
 type AskPermit struct {
 	ID        string             `cbor:"1,keyasint"` // of the permit
 	Agent     string             `cbor:"2,keyasint"`
@@ -219,7 +220,8 @@ func grant(c *ledger.Context, p Permit) error {
 	before := p.At - core.Time(PermitKept.Milliseconds())
 	prefix := ledger.Key("c", string(p.Company), "governance-permit-end", "")
 	var old []Permit
-	for k := range c.Scan(prefix, append(prefix[:len(prefix):len(prefix)], ledger.Order(uint64(max(before, 0)))...), false) {
+	for k := range c.Scan(prefix, append(prefix[:len(prefix):len(prefix)], ledger.Order(uint64(max(before, 0)))...),
+		false) {
 		if gone, ok := permits.Get(c.Tx, p.Company, string(k[len(k)-36:])); ok {
 			old = append(old, gone)
 		}
@@ -297,8 +299,17 @@ func askPermit(c *ledger.Context, p AskPermit) (any, error) {
 	if core.IsAgent(c) {
 		p.Known.Workspace = "" // an agent does not say in its own favour which folder is its own
 	}
-	act := actOfLocal(c.Tx, s, Local{Action: p.Action, Agent: p.Agent, Company: of, Run: p.Run, At: c.Now, Height: c.Height,
-		Known: p.Known, Target: p.Target})
+	act := actOfLocal(c.Tx, s,
+		Local{
+			Action:  p.Action,
+			Agent:   p.Agent,
+			Company: of,
+			Run:     p.Run,
+			At:      c.Now,
+			Height:  c.Height,
+			Known:   p.Known,
+			Target:  p.Target,
+		})
 	act.Context.Past = p.Known.Past
 	if err := act.Check(); err != nil {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "%s", err)

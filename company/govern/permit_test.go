@@ -15,7 +15,8 @@ import (
 // egress is a request of an agent to the network, as its node weighs it.
 func egress(d *companytest.Desk, agent, arguments string) govern.Local {
 	return govern.Local{Action: "network.egress", Agent: agent, Company: d.Company, At: d.Now, Once: true,
-		Arguments: govern.ArgumentsOf([]byte(arguments)), Known: governance.Context{Outside: true}, Detail: "POST https://x/y"}
+		Arguments: govern.ArgumentsOf([]byte(arguments)), Known: governance.Context{Outside: true},
+		Detail: "POST https://x/y"}
 }
 
 // ask does what the node of an agent does when a rule lets an act wait.
@@ -70,7 +71,8 @@ func TestAPermitIsForOneAct(t *testing.T) {
 	}
 	// The order of members and the spaces are no other arguments.
 	same := egress(d, ada, ` {"body":"1", "method":"POST","url":"https://x/y"} `)
-	if j = govern.Judge(d.Tx, same); j.Refusal != nil || j.Permit == nil || !j.Permit.Once || j.Decision.Said.Verdict != governance.Warn {
+	if j = govern.Judge(d.Tx, same); j.Refusal != nil || j.Permit == nil || !j.Permit.Once ||
+		j.Decision.Said.Verdict != governance.Warn {
 		t.Fatalf("approved: %+v", j)
 	}
 	for name, l := range map[string]govern.Local{
@@ -136,7 +138,8 @@ func TestPermitsEnd(t *testing.T) {
 	}
 	l, id = granted("two")
 	d.Must(t, companytest.Board, govern.KindPermitRevoke, govern.EndPermit{Permit: id}, nil)
-	if err := use(d, id, l); govern.Judge(d.Tx, l).Refusal == nil || err == nil || !strings.Contains(err.Error(), "revoked") {
+	if err := use(d, id, l); govern.Judge(d.Tx, l).Refusal == nil || err == nil ||
+		!strings.Contains(err.Error(), "revoked") {
 		t.Errorf("revoked: %v", err)
 	}
 	l, id = granted("three")
@@ -147,7 +150,8 @@ func TestPermitsEnd(t *testing.T) {
 	}
 	l = egress(d, ada, "four")
 	d.Decide(t, "reject", ask(t, d, l).Approval)
-	if out := ask(t, d, l); out.Status != govern.PermitDenied || !strings.Contains(out.Reason, "A person has rejected it") {
+	if out := ask(t, d, l); out.Status != govern.PermitDenied ||
+		!strings.Contains(out.Reason, "A person has rejected it") {
 		t.Errorf("asked again at once: %+v", out)
 	}
 	d.Now = d.Now.Add(govern.PermitFor + time.Minute)
@@ -156,8 +160,8 @@ func TestPermitsEnd(t *testing.T) {
 	}
 	n := 0
 	for ; n < 2*govern.MaxWaitingActs; n++ {
-		c := d.Context(companytest.As{Agent: ada, Run: d.Run(ada)}, govern.KindPermit, govern.AskPermit{ID: d.ID(), Agent: ada,
-			Action: "network.egress", Arguments: govern.ArgumentsOf([]byte{byte(n)})})
+		c := d.Context(companytest.As{Agent: ada, Run: d.Run(ada)}, govern.KindPermit,
+			govern.AskPermit{ID: d.ID(), Agent: ada, Action: "network.egress", Arguments: govern.ArgumentsOf([]byte{byte(n)})})
 		c.Tx = d.Tx.Child()
 		if _, err := d.Mux[govern.KindPermit](c); err != nil {
 			break
@@ -181,7 +185,8 @@ func TestAgentsAskForPermits(t *testing.T) {
 	var out govern.PermitAnswer
 	d.Must(t, as, govern.KindPermit, p, &out)
 	row, ok := govern.PermitOf(d.Tx, d.Company, out.Permit)
-	if out.Status != govern.PermitGranted || !ok || row.Approved || row.Act.Context.Approved || row.Act.Context.Workspace != "" ||
+	if out.Status != govern.PermitGranted || !ok || row.Approved || row.Act.Context.Approved ||
+		row.Act.Context.Workspace != "" ||
 		len(row.Act.Context.Clearances) != 1 || time.Duration(row.Until-row.At)*time.Millisecond != time.Minute {
 		t.Fatalf("%+v: %+v", out, row)
 	}
@@ -195,7 +200,8 @@ func TestAgentsAskForPermits(t *testing.T) {
 	enact(t, d, put(rule("T-1", governance.Critical, `true`, "fs.read_file")))
 	p.ID, p.Action = d.ID(), "fs.read_file"
 	d.Must(t, as, govern.KindPermit, p, &out)
-	if list := decisions(d); out.Status != govern.PermitDenied || len(list) != 1 || list[0].Said.Verdict != governance.Deny {
+	if list := decisions(d); out.Status != govern.PermitDenied || len(list) != 1 ||
+		list[0].Said.Verdict != governance.Deny {
 		t.Errorf("%+v, kept %+v", out, list)
 	}
 	// What was granted before does not hold against the rule.

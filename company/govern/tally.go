@@ -10,8 +10,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Tally counts what somebody did, for rules about rates and sums. It has the last hour in spans of five minutes and the last day in
-// spans of an hour. A span that the window cuts counts whole: an act is never forgotten early, at most one span late.
+// A Tally counts what somebody did, for rules about rates and sums. It has the last hour in spans of five minutes and
+// the last day in spans of an hour. A span that the window cuts counts whole: an act is never forgotten early, at most
+// one span late.
 type Tally struct {
 	Hour []Span `cbor:"1,keyasint,omitempty"` // oldest first
 	Day  []Span `cbor:"2,keyasint,omitempty"`
@@ -88,8 +89,8 @@ func (t Tallies) With(at core.Time, said governance.Verdict, effect governance.E
 	return Tallies{t.Own.With(at, more), t.Agent.With(at, more), t.Same.With(at, more), t.Company.With(at, more)}
 }
 
-// tallies are rows of a company: those of the last tallyKinds actions and of everything, by who acts. An actor has one row,
-// and so has the company. What no company does is not counted.
+// tallies are rows of a company: those of the last tallyKinds actions and of everything, by who acts. An actor has one
+// row, and so has the company. What no company does is not counted.
 var tallies = ledger.NewTable[string, actorTally]("governance-tally")
 
 // An actorTally is everything that is counted of one actor, or of a company under the key "company".
@@ -172,14 +173,15 @@ func count(c *ledger.Context, actor ledger.Actor, act governance.Act, said gover
 	tallies.Put(c.Tx, act.Company, ofCompany, all)
 }
 
-// A Counter counts acts at one node, for rules about rates and sums. It is memory of the node: a node that starts again has counted
-// nothing, and acts of an agent on two nodes are counted apart.
+// A Counter counts acts at one node, for rules about rates and sums. It is memory of the node: a node that starts again
+// has counted nothing, and acts of an agent on two nodes are counted apart.
 type Counter struct {
 	mu sync.Mutex
 	by map[string]actorTally // by company and agent; guarded by mu
 }
 
-// weigh decides about an act with what was counted, and counts it. One act at a time, so that two do not both see room for one.
+// weigh decides about an act with what was counted, and counts it. One act at a time, so that two do not both see room
+// for one.
 func (n *Counter) weigh(act governance.Act, at core.Time,
 	decide func(governance.Act) governance.Decision) (governance.Act, governance.Decision) {
 	n.mu.Lock()

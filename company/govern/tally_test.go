@@ -13,8 +13,9 @@ import (
 	"github.com/selvage-mesh/selvage/governance"
 )
 
-// One raise of a budget to $1,000 is put before a person. An agent that does it in ten raises of $100 meets the rule about the sum at the
-// tenth, and one that makes many labels the rule about the rate; a day later the window is empty again.
+// One raise of a budget to $1,000 is put before a person. An agent that does it in ten raises of $100 meets the rule
+// about the sum at the tenth, and one that makes many labels the rule about the rate; a day later the window is empty
+// again.
 func TestManySmallActsAreMetAsOne(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What agents reach beside tools and agents has paths too: secrets, models and hosts of a company. Models and hosts are also
-// under /network, where the mesh says for all companies what it allows: the gate asks both paths.
+// What agents reach beside tools and agents has paths too: secrets, models and hosts of a company. Models and hosts are
+// also under /network, where the mesh says for all companies what it allows: the gate asks both paths.
 //
 //	/companies/<id>/secrets/<secret>
 //	/companies/<id>/models/<upstream>/<model>
@@ -28,7 +28,8 @@ const (
 	hostParts = 10
 )
 
-// boundless are the namespaces below a company and /network in which a path needs no vertex: nobody lists all hosts and models.
+// boundless are the namespaces below a company and /network in which a path needs no vertex: nobody lists all hosts and
+// models.
 var boundless = []string{"models", "hosts"}
 
 // PathPart returns a name as one part of a path.
@@ -49,8 +50,8 @@ func ModelPath(of ledger.CompanyID, upstream, model string) string {
 	return companiesPath + string(of) + "/models/" + PathPart(upstream) + "/" + PathPart(model)
 }
 
-// HostPath returns where a host of the network stands in the resource tree: api.example.com is com/example/api, so what is
-// said of example.com holds for all names below it.
+// HostPath returns where a host of the network stands in the resource tree: api.example.com is com/example/api, so what
+// is said of example.com holds for all names below it.
 func HostPath(of ledger.CompanyID, host string) string {
 	at := companiesPath + string(of) + "/hosts"
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
@@ -88,8 +89,8 @@ func Boundless(p string) bool {
 	return false
 }
 
-// alsoAt returns the other paths that an act needs the right on: what the mesh says of a model or host, and the class of the
-// environment that the act is in.
+// alsoAt returns the other paths that an act needs the right on: what the mesh says of a model or host, and the class
+// of the environment that the act is in.
 func alsoAt(act governance.Act) (out []string) {
 	own := companiesPath + string(act.Company) + "/"
 	if rest, ok := strings.CutPrefix(act.Target, own); ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/selvage-mesh/selvage/governance"
 )
 
-// The path of a host has its labels from the last to the first, so that a domain is above what is in it. What is no name of a
-// host is the namespace itself: a denial there also stops it.
+// The path of a host has its labels from the last to the first, so that a domain is above what is in it. What is no
+// name of a host is the namespace itself: a denial there also stops it.
 func TestHostsHavePaths(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]string{
@@ -41,8 +41,9 @@ func TestHostsHavePaths(t *testing.T) {
 	}
 }
 
-// Secrets, models, hosts and classes of environments are targets: a denial stops the act at the node, a grant by name permits
-// it, and what was denied is decided the same again. What the mesh says of a host or model holds in every company.
+// Secrets, models, hosts and classes of environments are targets: a denial stops the act at the node, a grant by name
+// permits it, and what was denied is decided the same again. What the mesh says of a host or model holds in every
+// company.
 func TestWhatAgentsReachHasAPolicy(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -50,14 +51,21 @@ func TestWhatAgentsReachHasAPolicy(t *testing.T) {
 	ada, bob := d.Agent("Ada"), d.Agent("Bob")
 	at := "/companies/" + string(d.Company)
 	for _, x := range []struct{ action, target, closed, open, mesh string }{
-		{govern.ActSecret, govern.SecretPath(d.Company, "0193f2a1-0000-7000-8000-000000000001"), at + "/secrets", at + "/secrets", ""},
+		{govern.ActSecret, govern.SecretPath(d.Company, "0193f2a1-0000-7000-8000-000000000001"), at + "/secrets",
+			at + "/secrets", ""},
 		{"model.call", govern.ModelPath(d.Company, "openai", "gpt-4o"), at + "/models/openai", at + "/models/openai/gpt-4o",
 			"/network/models/openai"},
 		{"network.egress", govern.HostPath(d.Company, "api.example.com"), at + "/hosts", at + "/hosts/com/example",
 			"/network/hosts/com"},
 	} {
 		act := func(agent string) error {
-			j := govern.Judge(d.Tx, govern.Local{Action: x.action, Target: x.target, Agent: agent, Company: d.Company, At: d.Now})
+			j := govern.Judge(d.Tx, govern.Local{
+				Action:  x.action,
+				Target:  x.target,
+				Agent:   agent,
+				Company: d.Company,
+				At:      d.Now,
+			})
 			if j.Refusal == nil {
 				return nil
 			}
@@ -117,7 +125,8 @@ func TestEnvironmentsHaveAPolicy(t *testing.T) {
 		t.Fatalf("not in prod: %v", err)
 	}
 	d.Must(t, companytest.Board, govern.KindPlace, govern.SetPlace{Class: new(governance.EnvironmentClass("prod"))}, nil)
-	if err := act(bob, "b"); err == nil || !strings.Contains(err.Error(), "may not use /environments/prod: on /environments/prod") {
+	if err := act(bob, "b"); err == nil ||
+		!strings.Contains(err.Error(), "may not use /environments/prod: on /environments/prod") {
 		t.Errorf("Bob in prod: %v", err)
 	}
 	if err := act(ada, "c"); err != nil {
@@ -126,8 +135,8 @@ func TestEnvironmentsHaveAPolicy(t *testing.T) {
 	replayed(t, d)
 }
 
-// The constitution knows which companies may have grants, so that the others do not look for any. When the last grant is gone,
-// nobody does.
+// The constitution knows which companies may have grants, so that the others do not look for any. When the last grant
+// is gone, nobody does.
 func TestWhereAPolicyIs(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)

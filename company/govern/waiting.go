@@ -63,7 +63,8 @@ var waitingKinds = []company.Kind{
 		Do: ledger.Typed(lapse)},
 }
 
-// wait stores a command for a person to approve, and refuses it for now. It calls kept for one that does not wait already.
+// wait stores a command for a person to approve, and refuses it for now. It calls kept for one that does not wait
+// already.
 func wait(c *ledger.Context, d Decision, kept func()) error {
 	v := d.strictest()
 	w := waiting{Decision: d.ID, Kind: c.Cmd.Kind, Actor: c.Cmd.Actor, Credential: c.Cmd.Credential, Run: c.Cmd.Run,
