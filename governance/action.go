@@ -144,8 +144,8 @@ var byName = func() map[string]Action {
 	return m
 }()
 
-// ActionOf returns the row of an action, and whether the table names it; another one is [Other]. A tool of the kernel is
-// also found by the name that its catalogue has for the gate: "tool.fs.stat" is "fs.stat".
+// ActionOf returns the row of an action, and whether the table names it; another one is [Other]. A tool of the kernel
+// is also found by the name that its catalogue has for the gate: "tool.fs.stat" is "fs.stat".
 func ActionOf(name string) (Action, bool) {
 	if a, ok := byName[name]; ok {
 		return a, true

@@ -108,7 +108,8 @@ var attacks = []attack{
 		changed(egress, past(Past{HourAll: Done{Count: 100, Risk: 20_000}}))},
 }
 
-// Each rule of each pack against the OWASP list stops its attack, which the genesis rules let through, and lets its twin pass.
+// Each rule of each pack against the OWASP list stops its attack, which the genesis rules let through, and lets its
+// twin pass.
 func TestPacksStopTheirAttacks(t *testing.T) {
 	t.Parallel()
 	var c Compiler

@@ -114,9 +114,9 @@ func (g *Gate) Rules() []Rule {
 }
 
 // Version names the rules: the SHA-256, in hexadecimal digits, of the rules by branch and ID. Of each rule these texts
-// follow each other, with the length in bytes as 8 bytes (big endian) before each: ID, title, branch, severity, predicate,
-// reason, reference, and then its actions and classes with their number, as 8 bytes, before them. Gates of the same
-// version decide alike on nodes of the same feature level.
+// follow each other, with the length in bytes as 8 bytes (big endian) before each: ID, title, branch, severity,
+// predicate, reason, reference, and then its actions and classes with their number, as 8 bytes, before them. Gates of
+// the same version decide alike on nodes of the same feature level.
 func (g *Gate) Version() string { return g.version }
 
 func versionOf(rules []compiledRule) string {
@@ -267,8 +267,8 @@ func (r *compiledRule) told(title string) string {
 	return sentence(title) + strings.Join(r.reason[1:], title)
 }
 
-// verdict is what it means that the rule speaks. A person can lift what blocks, where there is one to ask, and has lifted
-// what a person does; nobody lifts what is critical.
+// verdict is what it means that the rule speaks. A person can lift what blocks, where there is one to ask, and has
+// lifted what a person does; nobody lifts what is critical.
 func (r *compiledRule) verdict(a *Act) Verdict {
 	switch r.Severity {
 	case Advisory:

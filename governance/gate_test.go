@@ -249,7 +249,8 @@ func TestEveryPartOfARuleIsInTheVersion(t *testing.T) {
 	c := new(Compiler)
 	seen := map[string]bool{genesisGate(t).Version(): true}
 	for i, change := range []func(*Rule){
-		func(r *Rule) { r.ID = "GOV-999" }, func(r *Rule) { r.Title += "x" }, func(r *Rule) { r.Branch = Executive }, func(r *Rule) { r.Severity = Critical },
+		func(r *Rule) { r.ID = "GOV-999" }, func(r *Rule) { r.Title += "x" },
+		func(r *Rule) { r.Branch = Executive }, func(r *Rule) { r.Severity = Critical },
 		func(r *Rule) { r.When = "true" }, func(r *Rule) { r.Reason += "x" }, func(r *Rule) { r.Reference += "x" },
 		func(r *Rule) { r.On = []string{"read"} }, func(r *Rule) { r.On = []string{"re", "ad"} },
 		func(r *Rule) { r.Title, r.Reference = r.Title[:1], r.Title[1:]+r.Reference },

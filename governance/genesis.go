@@ -47,7 +47,8 @@ func Genesis() []Rule {
 			When:   `!("release-plan" in clearances)`,
 			Reason: "{act} is in no release plan"},
 		{ID: "SOP-L005", Title: "data protection", Branch: Legislative, Severity: Blocking, Reference: sop + "L005",
-			When:   `context.outside && context.data in ["personal", "human-subjects", "secret"] && !("data-protection" in clearances)`,
+			When: `context.outside && context.data in ["personal", "human-subjects", "secret"] && ` +
+				`!("data-protection" in clearances)`,
 			Reason: "{act} takes protected data out of the company"},
 		{ID: "SOP-L006", Title: "register of risks", Branch: Legislative, Severity: Warning, Reference: sop + "L006",
 			When:   `effect.risk >= 500 && !("risk-register" in clearances)`,

@@ -10,8 +10,8 @@ const (
 	Accessing Branch = "access"
 )
 
-// Heard returns the decision with the opinion of something beside the rules, which was asked under these names. Like a branch, it
-// can make the decision stricter and never milder.
+// Heard returns the decision with the opinion of something beside the rules, which was asked under these names. Like a
+// branch, it can make the decision stricter and never milder.
 func (d Decision) Heard(b Branch, asked []string, spoken ...Voice) Decision {
 	o := Opinion{Branch: b, Evaluated: asked, Spoken: spoken}
 	for _, v := range spoken {

@@ -23,9 +23,11 @@ func Packs() []Pack {
 		{Name: "relaxed", Environment: Development,
 			About: "The genesis rules alone, with the threshold of development. For a mesh of your own."},
 		{Name: "standard", Environment: Unnamed, Rules: inPack("standard", standardRules()),
-			About: "What can not be undone, large amounts of money and new rights of agents wait for a person. For most companies."},
+			About: "What can not be undone, large amounts of money and new rights of agents wait for a person. " +
+				"For most companies."},
 		{Name: "strict", Environment: Production, Rules: inPack("strict", slices.Concat(standardRules(), strictRules())),
-			About: "Also what takes data out, new agents, skills and settings wait for a person, and the threshold is that of production."},
+			About: "Also what takes data out, new agents, skills and settings wait for a person, and the " +
+				"threshold is that of production."},
 	}, agentic()...)
 }
 

@@ -2,8 +2,9 @@ package governance
 
 import "strings"
 
-// A Past is what was done within a window before an act, so that rules see one forbidden act that comes as many small ones. Whoever makes
-// the act counts it; an act without one is the first. Rules read it as hour.count and so on, with the act itself included.
+// A Past is what was done within a window before an act, so that rules see one forbidden act that comes as many small
+// ones. Whoever makes the act counts it; an act without one is the first. Rules read it as hour.count and so on, with
+// the act itself included.
 type Past struct {
 	Hour    Done  `cbor:"1,keyasint"`           // acts of this action, by who acts
 	Day     Done  `cbor:"2,keyasint"`           // the same over 24 hours

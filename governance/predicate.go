@@ -235,7 +235,8 @@ func compile(branch Branch, when string) (predicate, error) {
 		return predicate{}, fmt.Errorf("must be true or false, is %s", checked.OutputType())
 	}
 	if kind := forbidden(checked.NativeRep()); kind != "" {
-		return predicate{}, fmt.Errorf("uses a value of type %s: rules have whole numbers, texts, truth values and lists", kind)
+		return predicate{},
+			fmt.Errorf("uses a value of type %s: rules have whole numbers, texts, truth values and lists", kind)
 	}
 	estimate, err := env.EstimateCost(checked, sizes{})
 	if err != nil {

@@ -56,7 +56,8 @@ func (a Act) row() (Action, bool) {
 
 // Context is what is known of an act beside its action and who does it. The zero value knows nothing.
 type Context struct {
-	Given        Effect   `cbor:"1,keyasint"`            // levels that somebody has estimated: the effect is not below them
+	// levels that somebody has estimated: the effect is not below them
+	Given        Effect   `cbor:"1,keyasint"`
 	Command      string   `cbor:"2,keyasint,omitempty"`  // of a shell
 	Path         string   `cbor:"3,keyasint,omitempty"`  // of a file
 	Workspace    string   `cbor:"4,keyasint,omitempty"`  // folder that belongs to the agent

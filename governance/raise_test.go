@@ -17,7 +17,8 @@ func TestTheDocumentedVector(t *testing.T) {
 	}
 }
 
-// TestEveryRaiseIsExplained: the steps add up to the effect, each begins where the one before ended, and none goes down.
+// TestEveryRaiseIsExplained: the steps add up to the effect, each begins where the one before ended, and none goes
+// down.
 func TestEveryRaiseIsExplained(t *testing.T) {
 	t.Parallel()
 	worst := Context{Given: Effect{Novelty: 450}, Outside: true, First: true, Irreversible: true, Amount: 1_000_000,

@@ -53,14 +53,15 @@ func (v Verdict) String() string { return [...]string{"permit", "warn", "escalat
 
 // A Rule is one sentence of the constitution. It speaks when it is about the action and its predicate is true.
 type Rule struct {
-	ID        string   `cbor:"1,keyasint" json:"id"`
-	Title     string   `cbor:"2,keyasint,omitempty" json:"title"`
-	Branch    Branch   `cbor:"3,keyasint" json:"branch"`
-	Severity  Severity `cbor:"4,keyasint" json:"severity"`
-	On        []string `cbor:"5,keyasint,omitempty" json:"on"`        // actions and classes that it is about; none: all
-	When      string   `cbor:"6,keyasint" json:"when"`                // predicate in CEL
-	Reason    string   `cbor:"7,keyasint" json:"reason"`              // told when it speaks; "{act}" stands for the action's title
-	Reference string   `cbor:"8,keyasint,omitempty" json:"reference"` // where the rule comes from
+	ID       string   `cbor:"1,keyasint" json:"id"`
+	Title    string   `cbor:"2,keyasint,omitempty" json:"title"`
+	Branch   Branch   `cbor:"3,keyasint" json:"branch"`
+	Severity Severity `cbor:"4,keyasint" json:"severity"`
+	On       []string `cbor:"5,keyasint,omitempty" json:"on"` // actions and classes that it is about; none: all
+	When     string   `cbor:"6,keyasint" json:"when"`         // predicate in CEL
+	// told when it speaks; "{act}" stands for the action's title
+	Reason    string `cbor:"7,keyasint" json:"reason"`
+	Reference string `cbor:"8,keyasint,omitempty" json:"reference"` // where the rule comes from
 }
 
 var idForm = regexp.MustCompile(`^[A-Z][A-Z0-9]*(-[A-Z0-9]+)*$`)

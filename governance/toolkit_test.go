@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkBesideToolkit has rules of one comparison each, as testdata/toolkit/toolkit.py has, which measures the agent governance
-// toolkit with them: testdata/toolkit/measure runs both in turns. Every rule is asked and none speaks.
+// BenchmarkBesideToolkit has rules of one comparison each, as testdata/toolkit/toolkit.py has, which measures the agent
+// governance toolkit with them: testdata/toolkit/measure runs both in turns. Every rule is asked and none speaks.
 func BenchmarkBesideToolkit(b *testing.B) {
 	act := Act{Action: "fs.move", Agent: "ada", Rank: Worker, Scope: Scope{Class: Development}}
 	for _, n := range []int{1, 100} {

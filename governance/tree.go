@@ -128,9 +128,9 @@ func Below(p, of string) bool {
 // treeDomain separates these hashes from others.
 const treeDomain = "selvage/tree/v1"
 
-// hash is SHA-256 over, each with its length as 4 bytes (big-endian): "selvage/tree/v1", path, kind; the number of facts,
-// and key and value of each; the number of children, and the hash of each, in the order of their paths. A reader that
-// does not know a kind or a fact hashes it all the same.
+// hash is SHA-256 over, each with its length as 4 bytes (big-endian): "selvage/tree/v1", path, kind; the number of
+// facts, and key and value of each; the number of children, and the hash of each, in the order of their paths. A reader
+// that does not know a kind or a fact hashes it all the same.
 func (t Tree) hash(i int) [32]byte {
 	v, b := t.list[i], []byte(nil)
 	part := func(s string) { b = append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...) }
@@ -247,9 +247,10 @@ type Access struct {
 	By      *Grant // that decided; nil: none did, and so it is denied
 }
 
-// Permits says whether somebody, who has the names of subjects, may do an action on a path. The nearest grant at the path
-// or above it decides. Of several on the same path it is a denial by name, else the strongest; a denial for * is a
-// default there, from which those are free whom another grant on the path names. Without a grant nobody may do anything.
+// Permits says whether somebody, who has the names of subjects, may do an action on a path. The nearest grant at the
+// path or above it decides. Of several on the same path it is a denial by name, else the strongest; a denial for * is a
+// default there, from which those are free whom another grant on the path names. Without a grant nobody may do
+// anything.
 func Permits(grants []Grant, subjects []string, p, action string, now int64) Access {
 	need := slices.Index(TreeActions, action)
 	if need < 0 || CheckPath(p) != nil {

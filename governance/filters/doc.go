@@ -7,9 +7,9 @@
 //	           it, waits for a person.
 //	evidence   an e-value over what came of the agent's acts. Far below one denies, somewhat below waits for a person.
 //
-// Everything is whole numbers: levels of thousandths, logarithms in parts of 1024. [Decide] is a function of a [Question],
-// which has all that it reads, so a receipt can be decided again anywhere. What is kept of an agent is bounded: [Window]
-// acts, [Bins] counters and one number.
+// Everything is whole numbers: levels of thousandths, logarithms in parts of 1024. [Decide] is a function of a
+// [Question], which has all that it reads, so a receipt can be decided again anywhere. What is kept of an agent is
+// bounded: [Window] acts, [Bins] counters and one number.
 //
 // Read flow.go, profile.go, filter.go and receipt.go in this order.
 package filters

@@ -30,7 +30,8 @@ type Limits struct {
 	Floor governance.Level `cbor:"5,keyasint"`
 }
 
-// Default returns the limits that hold unless a company says otherwise. docs/governance.md has the false alarms that they give.
+// Default returns the limits that hold unless a company says otherwise. docs/governance.md has the false alarms that
+// they give.
 func Default() Limits { return Limits{MinCut: 300, MaxShift: 750, Permit: -6, Deny: -12, Floor: 100} }
 
 // Check refuses limits that can not be.
@@ -59,7 +60,8 @@ type Question struct {
 	Edges     []Edge           `cbor:"5,keyasint,omitempty"`
 	Profile   Profile          `cbor:"6,keyasint"` // before the act
 	Limits    Limits           `cbor:"7,keyasint"`
-	// Asks is what it means that a person has to approve: defer, deny where nobody can be asked, or warn where it was approved.
+	// Asks is what it means that a person has to approve: defer, deny where nobody can be asked, or warn where it was
+	// approved.
 	Asks governance.Verdict `cbor:"8,keyasint"`
 }
 
@@ -84,7 +86,8 @@ type Finding struct {
 	Reason  string             `cbor:"5,keyasint"`
 }
 
-// Decide asks the three filters, and returns what each of them measured. Nothing is returned for an act below the floor.
+// Decide asks the three filters, and returns what each of them measured. Nothing is returned for an act below the
+// floor.
 func Decide(q Question) []Finding {
 	if !q.Asked() {
 		return nil
@@ -113,10 +116,11 @@ func (q Question) shift() Finding {
 		f.Reason = fmt.Sprintf("The agent has too little past to compare with: %d acts of %d", q.Profile.Acts, MinPast+Window)
 	case shift > q.Limits.MaxShift && part:
 		f.Verdict = q.Asks
-		f.Reason = fmt.Sprintf("The agent's last %d acts differ from its past by %s, at most %s, and this act is part of it", Window,
-			shift, q.Limits.MaxShift)
+		f.Reason = fmt.Sprintf("The agent's last %d acts differ from its past by %s, at most %s, and this act is part of it",
+			Window, shift, q.Limits.MaxShift)
 	default:
-		f.Reason = fmt.Sprintf("The agent's last %d acts differ from its past by %s, at most %s", Window, shift, q.Limits.MaxShift)
+		f.Reason = fmt.Sprintf("The agent's last %d acts differ from its past by %s, at most %s", Window, shift,
+			q.Limits.MaxShift)
 	}
 	return f
 }
@@ -170,8 +174,8 @@ func (q *Question) Hear(d governance.Decision, found []Finding) governance.Decis
 		if f.Verdict == q.Asks {
 			severity = governance.Blocking
 		}
-		spoken = append(spoken, governance.Voice{Rule: f.Filter, Title: titles[f.Filter], Severity: severity, Verdict: f.Verdict,
-			Reason: f.Reason})
+		spoken = append(spoken,
+			governance.Voice{Rule: f.Filter, Title: titles[f.Filter], Severity: severity, Verdict: f.Verdict, Reason: f.Reason})
 	}
 	return d.Heard(governance.Filtering, Names, spoken...)
 }

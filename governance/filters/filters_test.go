@@ -14,8 +14,8 @@ import (
 	"github.com/selvage-mesh/selvage/governance"
 )
 
-// The minimum cut is the least of all cuts: compared with every way to part the vertices, for random graphs with cycles and with
-// edges in any order.
+// The minimum cut is the least of all cuts: compared with every way to part the vertices, for random graphs with cycles
+// and with edges in any order.
 func TestMinCutIsTheLeastOfAllCuts(t *testing.T) {
 	t.Parallel()
 	cut, connected := 0, 0
@@ -72,9 +72,9 @@ func TestACircleHasNoAuthority(t *testing.T) {
 	}
 }
 
-// The evidence is an e-value for both sides. Where an act is refused with probability 1 in 20, the inverse of the evidence is a
-// supermartingale: it passes 2^n with a probability of at most 2^-n, which is calculated here exactly over the states, for 2,000
-// acts. Where two in five are refused, the evidence itself is one.
+// The evidence is an e-value for both sides. Where an act is refused with probability 1 in 20, the inverse of the
+// evidence is a supermartingale: it passes 2^n with a probability of at most 2^-n, which is calculated here exactly
+// over the states, for 2,000 acts. Where two in five are refused, the evidence itself is one.
 func TestEvidenceIsAnEValue(t *testing.T) {
 	t.Parallel()
 	good, bad := math.Exp2(float64(Good)/Scale), math.Exp2(float64(Bad)/Scale)
@@ -108,12 +108,12 @@ func TestEvidenceIsAnEValue(t *testing.T) {
 	}
 }
 
-// An agent that is refused again and again is asked about and then denied; good acts lead back from the first, and answers of people
-// from both.
+// An agent that is refused again and again is asked about and then denied; good acts lead back from the first, and
+// answers of people from both.
 func TestEvidenceDecides(t *testing.T) {
 	t.Parallel()
-	q := Question{Agent: "ada", Action: "x.y", Class: governance.Work, Magnitude: 300, Limits: Default(), Asks: governance.Defer,
-		Edges: []Edge{{Board, "ada", 1000, "manages"}}}
+	q := Question{Agent: "ada", Action: "x.y", Class: governance.Work, Magnitude: 300, Limits: Default(),
+		Asks: governance.Defer, Edges: []Edge{{Board, "ada", 1000, "manages"}}}
 	said := func() governance.Verdict { return Decide(q)[2].Verdict }
 	var got []string
 	for range 6 {
@@ -137,8 +137,8 @@ func TestEvidenceDecides(t *testing.T) {
 	}
 }
 
-// A shift is measured once there is enough past, is 1 when nothing is as before, speaks only of acts that are part of it, and is over
-// when the agent does again what it did.
+// A shift is measured once there is enough past, is 1 when nothing is as before, speaks only of acts that are part of
+// it, and is over when the agent does again what it did.
 func TestShift(t *testing.T) {
 	t.Parallel()
 	usual, rest, odd := BinOf(governance.Work, 100), BinOf(governance.Message, 100), BinOf(governance.Decommission, 700)
@@ -180,7 +180,8 @@ func TestAProfileIsBounded(t *testing.T) {
 	r, p := rand.New(rand.NewPCG(1, 2)), Profile{}
 	for range 50_000 {
 		p = p.With(uint8(r.IntN(256)), Outcome(r.IntN(4)))
-		if len(p.Recent) > Window || len(p.Past) > Bins || p.past() >= maxPast || p.Evidence < minEvidence || p.Evidence > maxEvidence {
+		if len(p.Recent) > Window || len(p.Past) > Bins || p.past() >= maxPast || p.Evidence < minEvidence ||
+			p.Evidence > maxEvidence {
 			t.Fatalf("%+v", p)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 // Board is the vertex that authority comes from.
 const Board = "board"
 
-// MaxEdges bounds a graph. It has only what can carry authority to one agent: its managers, and who has delegated to them.
+// MaxEdges bounds a graph. It has only what can carry authority to one agent: its managers, and who has delegated to
+// them.
 const MaxEdges = 128
 
 // An Edge says how much authority somebody gives somebody else, and by what.
@@ -34,9 +35,9 @@ func CheckEdges(edges []Edge) error {
 	return nil
 }
 
-// MinCut returns the least authority that has to be taken away so that none flows from the board to somebody: the sum of
-// the capacities of a minimum cut. It is what flows at most, found along shortest paths that still have room (Edmonds and Karp).
-// The order of the edges makes no difference to it.
+// MinCut returns the least authority that has to be taken away so that none flows from the board to somebody: the sum
+// of the capacities of a minimum cut. It is what flows at most, found along shortest paths that still have room
+// (Edmonds and Karp). The order of the edges makes no difference to it.
 func MinCut(edges []Edge, to string) governance.Level {
 	names := []string{Board, to}
 	for _, e := range edges {

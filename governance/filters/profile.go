@@ -20,10 +20,11 @@ const (
 
 	// Scale is what a logarithm of 1, a factor of two, is.
 	Scale = 1_024
-	// An act that was carried out counts 678/1024 of a factor of two in favour of the agent, about 1.58; one that was refused
-	// counts 1/8. These are the ratios of two assumptions about an agent: one act in 20 is refused, or two in five.
-	// By [Good] and [Bad] together the evidence is a supermartingale under both (TestEvidenceIsAnEValue): where at most
-	// 4.9 % of acts are refused, it falls from its start below 1:2^n with a probability of at most 1:2^n, however long it goes on.
+	// An act that was carried out counts 678/1024 of a factor of two in favour of the agent, about 1.58; one that was
+	// refused counts 1/8. These are the ratios of two assumptions about an agent: one act in 20 is refused, or two in
+	// five. By [Good] and [Bad] together the evidence is a supermartingale under both (TestEvidenceIsAnEValue): where
+	// at most 4.9 % of acts are refused, it falls from its start below 1:2^n with a probability of at most 1:2^n,
+	// however long it goes on.
 	Good, Bad = 678, -3 * Scale
 	// maxEvidence bounds what an agent can put aside: ten refusals in a row use up no more than thirty factors of two, and
 	// good conduct of years does not cover more than three of them. minEvidence bounds the way back.
@@ -54,8 +55,8 @@ func (p Profile) Clone() Profile {
 	return p
 }
 
-// BinOf returns the bin of an act: its class, and whether its magnitude is below 0.2, below 0.5, or more. A class that is not in the
-// list shares the bins of the last one.
+// BinOf returns the bin of an act: its class, and whether its magnitude is below 0.2, below 0.5, or more. A class that
+// is not in the list shares the bins of the last one.
 func BinOf(class governance.Class, magnitude governance.Level) uint8 {
 	i := slices.Index(governance.Classes, class)
 	if i < 0 {
@@ -104,7 +105,8 @@ func (p Profile) With(bin uint8, o Outcome) Profile {
 	return p
 }
 
-// Answered returns the profile after a person has answered about an act that waited. What was approved becomes the agent's way.
+// Answered returns the profile after a person has answered about an act that waited. What was approved becomes the
+// agent's way.
 func (p Profile) Answered(bin uint8, approved bool) Profile {
 	p = p.Clone()
 	if !approved {
@@ -152,9 +154,9 @@ func (p Profile) past() (n int64) {
 	return n
 }
 
-// Shift returns how far the last acts, with the one that is asked about, are from the past: their total variation, from 0, the same,
-// to 1, nothing in common. Known is false while there is too little past. Part says that the act is of a kind that is done more
-// often than before: the others lead back.
+// Shift returns how far the last acts, with the one that is asked about, are from the past: their total variation, from
+// 0, the same, to 1, nothing in common. Known is false while there is too little past. Part says that the act is of a
+// kind that is done more often than before: the others lead back.
 func (p Profile) Shift(bin uint8) (shift governance.Level, known, part bool) {
 	past := p.past()
 	if past < MinPast || len(p.Recent) < Window {

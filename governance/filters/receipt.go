@@ -23,9 +23,10 @@ type Witness struct {
 	Decided  governance.Verdict `cbor:"9,keyasint"` // the strictest of both
 }
 
-// A Receipt is a witness as it is stored: its CBOR, and the hash over it. The hash is SHA-256 over "selvage/receipt/v1", a zero byte and
-// the CBOR. As each witness has the hash of the one before, a receipt can not be changed, left out or moved without changing
-// all later ones. Readers ignore members that they do not know; the hash covers them.
+// A Receipt is a witness as it is stored: its CBOR, and the hash over it. The hash is SHA-256 over
+// "selvage/receipt/v1", a zero byte and the CBOR. As each witness has the hash of the one before, a receipt can not be
+// changed, left out or moved without changing all later ones. Readers ignore members that they do not know; the hash
+// covers them.
 type Receipt struct {
 	Body []byte `cbor:"1,keyasint"`
 	Hash []byte `cbor:"2,keyasint"`
