@@ -44,15 +44,18 @@ type Config struct {
 	Dir  string // data directory, created when absent; required
 	HTTP string // listen address of the API; DefaultHTTP; "none" serves none
 	// Private are private networks in which the http adapter may nevertheless call agents.
-	Private  []netip.Prefix
-	Mesh     string            // UDP listen address for peers; DefaultMesh
-	Name     string            // shown to people; default: the host's name
-	MeshName string            // name of the mesh when this node founds one; default: derived from Name. If several meshes are on the network, the one to join
+	Private []netip.Prefix
+	Mesh    string // UDP listen address for peers; DefaultMesh
+	Name    string // shown to people; default: the host's name
+	// name of the mesh when this node founds one; default: derived from Name. If several meshes are on the network, the
+	// one to join
+	MeshName string
 	Join     string            // join token; used only while the node is not a member of a mesh
 	Labels   map[string]string // for placement
 	Version  string            // of the program, shown in /api/health
-	Level    uint64            // newest feature level that the program knows; default ledger.FeatureLevel, tests of upgrades set another
-	Shim     []string          // command line that runs the run shim; default: this program with "run-shim"
+	// newest feature level that the program knows; default ledger.FeatureLevel, tests of upgrades set another
+	Level uint64
+	Shim  []string // command line that runs the run shim; default: this program with "run-shim"
 	// Cgroup is the cgroup under which runs get their own cgroups (shim.OpenCgroup).
 	// Default: they have none.
 	Cgroup string

@@ -75,7 +75,8 @@ func (f *findings) storeOf(dir string, keys *identity.Keys) {
 		switch {
 		case distrusted(err) != "":
 			f.add("state", mesh.CheckBad, err.Error(),
-				"start the node while the other voters run: it sets this store aside and builds its state anew from them. "+noHealing)
+				"start the node while the other voters run: it sets this store aside and builds its state anew from them. "+
+					noHealing)
 		case err != nil:
 			f.add("state", mesh.CheckBad, err.Error(), "if a node runs on it, ask that: selvage doctor --api URL")
 		}

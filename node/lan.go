@@ -338,7 +338,8 @@ func (s *search) ask(ctx context.Context, mesh *foundMesh) (membership, error) {
 				pause = askAgain
 				n.log.Info("waiting to be let in", "mesh", mesh.id, "name", mesh.name, "member", m.Node.Short(), "code", m.Code)
 				n.conf.Notice(fmt.Sprintf("this node asks to join the mesh %s; its code is %s", shown, m.Code))
-				n.conf.Notice(fmt.Sprintf("compare it on a member with: selvage pending; let the node in with: selvage approve %s", m.Code))
+				n.conf.Notice(fmt.Sprintf("compare it on a member with: selvage pending; let the node in with: selvage approve %s",
+					m.Code))
 			})
 			if err == nil {
 				joined, err := n.checkReply(mesh.id, reply)

@@ -332,7 +332,8 @@ func (t topics) Head() uint64 { return t.n.ledger.Position().Height }
 func (t topics) News() <-chan struct{} { return t.n.topicNews.Next() }
 
 // Subscribe makes or changes a named subscription.
-func (t topics) Subscribe(ctx context.Context, company, name, pattern string, from *uint64) (position uint64, err error) {
+func (t topics) Subscribe(ctx context.Context, company, name, pattern string,
+	from *uint64) (position uint64, err error) {
 	of := ledger.CompanyID(company)
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
 	defer cancel()
@@ -372,7 +373,8 @@ func (t topics) Holds(company, name string) bool {
 
 // publishes reports whether an entry published to a topic, or changed who reads it.
 func publishes(e ledger.Entry) bool {
-	return e.Kind == topic.KindSubscribe || e.Kind == topic.KindUnsubscribe || slices.ContainsFunc(e.Changes, func(c ledger.Change) bool { return c.Action == topic.Told })
+	return e.Kind == topic.KindSubscribe || e.Kind == topic.KindUnsubscribe ||
+		slices.ContainsFunc(e.Changes, func(c ledger.Change) bool { return c.Action == topic.Told })
 }
 
 // postStats returns the figures of messages for /metrics.
@@ -403,8 +405,9 @@ func (n *Node) postStats() (out []api.Stat) {
 	add(false, "messages_unacknowledged", "reliable messages of this node that were not acknowledged", float64(f.Pending))
 	add(false, "requests_open", "requests of this node that wait for their replies", float64(f.Calls))
 	add(false, "dead_letters", "dead letters that this node keeps", float64(f.Letters))
-	return append(out, bucketStats("ipc_latency_ms", "time from sending a message to its reading", "readings", f.Latency[:],
-		f.LatencySum)...)
+	return append(out,
+		bucketStats("ipc_latency_ms", "time from sending a message to its reading", "readings", f.Latency[:],
+			f.LatencySum)...)
 }
 
 // A processWriter is the log of a process.
@@ -506,8 +509,8 @@ func (n *Node) keepProcesses(ctx context.Context) {
 // concernsReplicas reports whether a kind of command may change which declared processes a
 // node has to run.
 func concernsReplicas(kind string) bool {
-	return strings.HasPrefix(kind, "process.") || strings.HasPrefix(kind, "app.") || strings.HasPrefix(kind, "mesh.") || strings.HasPrefix(kind,
-		"session.") || kind == company.KindNodeLost
+	return strings.HasPrefix(kind, "process.") || strings.HasPrefix(kind, "app.") ||
+		strings.HasPrefix(kind, "mesh.") || strings.HasPrefix(kind, "session.") || kind == company.KindNodeLost
 }
 
 // A told is how a replica stands in the state.

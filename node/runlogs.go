@@ -124,8 +124,8 @@ func (n *Node) keepLogsOf(ctx context.Context, r entity.Run) (log, decided []str
 	return log, decided, err
 }
 
-// tellLateDecisions closes the decision logs of runs that were closed by others, because this node was lost, and tells the mesh
-// of them. It returns those of runs that are not over.
+// tellLateDecisions closes the decision logs of runs that were closed by others, because this node was lost, and tells
+// the mesh of them. It returns those of runs that are not over.
 func (n *Node) tellLateDecisions(ctx context.Context, open []runlog.Unsealed) (left []runlog.Unsealed) {
 	for _, u := range open {
 		var r entity.Run

@@ -57,8 +57,8 @@ func (n *Node) weighSecrets(run entity.Run, uses []secret.SecretUse) error {
 	}
 	var refused []error
 	for i, u := range uses {
-		err := n.Weigh(govern.Local{Action: govern.ActSecret, Target: govern.SecretPath(run.Company, u.Secret), Agent: run.Agent,
-			Company: run.Company, Run: run.ID, Arguments: govern.ArgumentsOf([]byte(u.Secret + " " + u.Path)),
+		err := n.Weigh(govern.Local{Action: govern.ActSecret, Target: govern.SecretPath(run.Company, u.Secret),
+			Agent: run.Agent, Company: run.Company, Run: run.ID, Arguments: govern.ArgumentsOf([]byte(u.Secret + " " + u.Path)),
 			Detail: "secret " + u.Secret + " as " + u.Path})
 		if err != nil {
 			uses[i].Error = "gate_refused"

@@ -20,8 +20,8 @@ import (
 
 const (
 	// treeEvery is how often the leader looks whether the resource tree has changed since its root was committed, and each
-	// node compares its root with the others. Reading all of the tree takes milliseconds for thousands of agents, and nothing
-	// waits for it.
+	// node compares its root with the others. Reading all of the tree takes milliseconds for thousands of agents, and
+	// nothing waits for it.
 	treeEvery = time.Minute
 	// treeFirst is how long a node waits before its first look. The waits double until it has compared its tree with the
 	// others once.
@@ -51,7 +51,8 @@ func (n *Node) treeQuestion() question[treeStand, treeStand] {
 	return question[treeStand, treeStand]{ipcTree, ipcTreeTold, treeWait, n.treeAsked}
 }
 
-// treeAsked answers another node. Where its root is another one, and this node does not know of a difference, it looks too.
+// treeAsked answers another node. Where its root is another one, and this node does not know of a difference, it looks
+// too.
 func (n *Node) treeAsked(_ context.Context, at treeStand) treeStand {
 	own := n.treeCommitted()
 	n.trees.mu.Lock()
@@ -77,7 +78,8 @@ func committedTree(tx *ledger.Tx) treeStand {
 	return treeStand{c.Height, c.Root}
 }
 
-// treeStand returns the commitment that this node has, and the root of its tree as it is now, for which all of the tree is read.
+// treeStand returns the commitment that this node has, and the root of its tree as it is now, for which all of the tree
+// is read.
 func (n *Node) treeStand() (own treeStand, root string) {
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		own = committedTree(tx)
@@ -95,9 +97,9 @@ func (n *Node) treeStand() (own treeStand, root string) {
 	return own, root
 }
 
-// keepTree checks the resource tree when the node starts, and commits its root on the chain: the leader when the tree has
-// changed, and each node once after its start, when its own root is not the one on the chain. All nodes calculate the root
-// when they apply the command, so that the roots of one height can be compared.
+// keepTree checks the resource tree when the node starts, and commits its root on the chain: the leader when the tree
+// has changed, and each node once after its start, when its own root is not the one on the chain. All nodes calculate
+// the root when they apply the command, so that the roots of one height can be compared.
 func (n *Node) keepTree(ctx context.Context) {
 	own, root := n.treeStand()
 	if own.Root != "" && root != "" {
@@ -222,7 +224,8 @@ func (f *findings) tree(n *Node) {
 		f.add("tree", mesh.CheckBad, "the resource tree is not well formed", "see the node's log")
 	case 2*len(differ) > len(told)+1:
 		f.add("tree", mesh.CheckBad, "this node has another resource tree than most: "+n.namedTrees(differ, told),
-			"its state differs: when the digests of the states are compared, after at most 512 entries, the node stops by itself, and "+
+			"its state differs: when the digests of the states are compared, after at most 512 entries, the node "+
+				"stops by itself, and "+
 				"gets the others' state when it is started again")
 	case len(differ) > 0:
 		f.add("tree", mesh.CheckBad, "not all nodes have the same resource tree: "+n.namedTrees(differ, told),
