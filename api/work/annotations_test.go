@@ -20,8 +20,9 @@ func TestAnnotationsThroughTheAPI(t *testing.T) {
 		Field(t, "latestRevisionId")
 	h.Call("GET", path, "").Want(t, 200, "[]")
 	body := func(revision string, number int, exact string) string {
-		return fmt.Sprintf(`{"baseRevisionId":%q,"baseRevisionNumber":%d,"selector":{"quote":{"exact":%q,"prefix":"build "},"position":{"normalizedStart":6,"normalizedEnd":13,"markdownStart":14,"markdownEnd":21}},"body":"Which arm?"}`,
-			revision, number, exact)
+		return fmt.Sprintf(`{"baseRevisionId":%q,"baseRevisionNumber":%d,"selector":{"quote":{"exact":%q,`+
+			`"prefix":"build "},"position":{"normalizedStart":6,"normalizedEnd":13,"markdownStart":14,`+
+			`"markdownEnd":21}},"body":"Which arm?"}`, revision, number, exact)
 	}
 	h.Call("POST", path, `{"body":"x"}`).Want(t, 400, "selector")
 	h.Call("POST", path, body(first, 1, "the leg")).Want(t, 422, "The revision does not contain the selected text")

@@ -75,7 +75,9 @@ func TestWhatAnAgentDidAtATimeIsOneQuery(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Audit"))
 	busy := h.NewAgent(of, "Busy",
-		`curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '{"body":"hello"}' "$PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID/comments" >/dev/null`)
+		`curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: `+
+			`$PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '{"body":"hello"}' `+
+			`"$PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID/comments" >/dev/null`)
 	other := h.NewAgent(of, "Other", "true")
 	early := time.Now()
 	h.Assign(of, other, "Nothing")
@@ -136,7 +138,9 @@ func TestVotesStayWithTheirIssue(t *testing.T) {
 	h.Call("POST", at, `{"targetType":"issue_comment","targetId":"`+issue+`","vote":"up"}`).
 		Want(t, 404, "Comment not found")
 	h.Call("POST", at, `{"targetType":"issue_comment","targetId":"`+comment+`","vote":"up"}`).Want(t, 201, `"vote":"up"`)
-	h.Call("POST", at, `{"targetType":"issue_comment","targetId":"`+comment+`","vote":"down","reason":"on second thought"}`).Want(t, 201, `"vote":"down"`)
+	h.Call("POST", at,
+		`{"targetType":"issue_comment","targetId":"`+comment+`","vote":"down","reason":"on second thought"}`).
+		Want(t, 201, `"vote":"down"`)
 	if all := h.Call("GET", at, "").Decode(t).([]any); len(all) != 1 {
 		t.Errorf("%d votes, want one", len(all))
 	}

@@ -20,7 +20,8 @@ type decomposeBody struct {
 
 type childIssue struct {
 	createIssue
-	After []string `json:"blockedByIssueIds,omitempty" minLength:"1" maxLength:"36" maxItems:"50"` // replaces the field of createIssue
+	// replaces the field of createIssue
+	After []string `json:"blockedByIssueIds,omitempty" minLength:"1" maxLength:"36" maxItems:"50"`
 }
 
 // siblingText matches a reference of a child to an earlier child of the same list.

@@ -26,7 +26,9 @@ func TestPlansAreDecomposedAndTextsExtracted(t *testing.T) {
 	h.Call("POST", on+"/accepted-plan-decompositions", `{"acceptedPlanRevisionId":"`+rev+`","children":[]}`).
 		Want(t, 400, "children")
 	ask := h.Call("POST", on+"/interactions",
-		`{"kind":"request_confirmation","payload":{"version":1,"prompt":"Agreed?","target":{"type":"issue_document","issueId":"`+issue+`","key":"plan","revisionId":"`+rev+`","revisionNumber":1}}}`).Want(t, 201, "").Field(t, "id")
+		`{"kind":"request_confirmation","payload":{"version":1,"prompt":"Agreed?",`+
+			`"target":{"type":"issue_document","issueId":"`+issue+`","key":"plan","revisionId":"`+rev+`","revisionNumber":1}}}`).
+		Want(t, 201, "").Field(t, "id")
 	h.Call("POST", on+"/interactions/"+ask+"/accept", `{}`).Want(t, 200, "")
 	h.Call("POST", on+"/accepted-plan-decompositions", body).Want(t, 200, `"newlyCreatedChildIssueIds":["`)
 	h.Call("POST", on+"/accepted-plan-decompositions", body).Want(t, 200, `"newlyCreatedChildIssueIds":[]`)

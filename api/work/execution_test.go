@@ -22,10 +22,13 @@ func TestExecutionPoliciesThroughTheAPI(t *testing.T) {
 			Want(t, 400, `"path":["executionPolicy"`+at)
 	}
 	h.Call("POST", "/api/companies/"+of+"/issues",
-		`{"title":"x","executionPolicy":{"stages":[{"type":"review","participants":[{"type":"user","userId":"somebody"}]}]}}`).Want(t, 404, "participants.0.userId")
+		`{"title":"x","executionPolicy":{"stages":[{"type":"review","participants":[{"type":"user",`+
+			`"userId":"somebody"}]}]}}`).Want(t, 404, "participants.0.userId")
 	eve := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Eve"}`).Want(t, 201, "").Field(t, "id")
 	id := h.Call("POST", "/api/companies/"+of+"/issues",
-		`{"title":"Work","status":"in_progress","assigneeUserId":"`+api.LocalBoard+`","executionPolicy":{"mode":"normal","stages":[{"type":"review","participants":[{"type":"agent","agentId":"`+eve+`"}]}]}}`).
+		`{"title":"Work","status":"in_progress","assigneeUserId":"`+api.LocalBoard+
+			`","executionPolicy":{"mode":"normal","stages":[{"type":"review","participants":[{"type":"agent","agentId":"`+eve+
+			`"}]}]}}`).
 		Want(t, 201, `"executionState":null`).Field(t, "id")
 	h.Call("PATCH", "/api/issues/"+id, `{"status":"done"}`).Want(t, 200, `"status":"in_review"`).
 		Want(t, 200, `"currentParticipant":{"type":"agent","agentId":"`+eve+`","userId":null}`)

@@ -23,7 +23,8 @@ func TestFeedbackIsHandedOnOnlyWithConsent(t *testing.T) {
 	h.Call("PATCH", in, `{"feedbackDataSharingEnabled":true,"feedbackDataSharingTermsVersion":"v1"}`).
 		Want(t, 200, `"feedbackDataSharingEnabled":true`).
 		Want(t, 200, `"feedbackDataSharingConsentByUserId":"`+api.LocalBoard+`","feedbackDataSharingTermsVersion":"v1"`)
-	trace := h.Call("GET", issue+"/feedback-traces", "").Want(t, 200, `"status":"local_only"`).Decode(t).([]any)[0].(map[string]any)["traceId"].(string)
+	trace := h.Call("GET", issue+"/feedback-traces", "").Want(t, 200, `"status":"local_only"`).
+		Decode(t).([]any)[0].(map[string]any)["traceId"].(string)
 	h.Call("GET", in+"/feedback-traces", "").Want(t, 200, trace)
 	h.Call("GET", "/api/feedback-traces/"+trace, "").Want(t, 200, `"vote":"down"`)
 	h.Call("GET", "/api/feedback-traces/"+trace+"/bundle", "").Want(t, 200, `"targetText":"What I found"`)

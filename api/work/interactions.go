@@ -280,7 +280,8 @@ func newInteraction(rc *api.Request) (api.Response, error) {
 		defaults["allowDeclineReason"], defaults["supersedeOnUserComment"] = yes, yes
 	case paper.ItemVerdicts:
 		_, err = api.Body[interactionBody[verdictsPayload]](rc)
-		defaults["verdicts"], defaults["allowBulkApprove"], defaults["supersedeOnUserComment"] = json.RawMessage(`["approve","reject","defer"]`), yes, yes
+		defaults["verdicts"], defaults["allowBulkApprove"], defaults["supersedeOnUserComment"] = json.RawMessage(
+			`["approve","reject","defer"]`), yes, yes
 	}
 	if err != nil {
 		return api.Response{}, err

@@ -16,15 +16,20 @@ func TestInteractionsAndProductsThroughTheAPI(t *testing.T) {
 	for body, field := range map[string]string{
 		`{}`:                            `["kind"]`,
 		`{"kind":"guess","payload":{}}`: `["kind"]`,
-		`{"kind":"suggest_tasks","payload":{"version":1,"tasks":[]}}`:                                                                     `["payload","tasks"]`,
-		`{"kind":"suggest_tasks","payload":{"version":2,"tasks":[{"clientKey":"a","title":"x"}]}}`:                                        `["payload","version"]`,
-		`{"kind":"request_confirmation","payload":{"version":1}}`:                                                                         `["payload","prompt"]`,
-		`{"kind":"request_confirmation","payload":7}`:                                                                                     `["payload"]`,
-		`{"kind":"ask_user_questions","payload":{"version":1,"questions":[{"id":"q","prompt":"?","selectionMode":"some","options":[]}]}}`: `["payload","questions",0,"selectionMode"]`,
+		`{"kind":"suggest_tasks","payload":{"version":1,` +
+			`"tasks":[]}}`: `["payload","tasks"]`,
+		`{"kind":"suggest_tasks","payload":{"version":2,"tasks":[{"clientKey":"a",` +
+			`"title":"x"}]}}`: `["payload","version"]`,
+		`{"kind":"request_confirmation","payload":{"version":1}}`: `["payload","prompt"]`,
+		`{"kind":"request_confirmation","payload":7}`:             `["payload"]`,
+		`{"kind":"ask_user_questions","payload":{"version":1,"questions":[{"id":"q","prompt":"?",` +
+			`"selectionMode":"some","options":[]}]}}`: `["payload","questions",0,"selectionMode"]`,
 	} {
 		h.Call("POST", path, body).Want(t, 400, `"path":`+field)
 	}
-	id := h.Call("POST", path, `{"kind":"request_checkbox_confirmation","resolverPolicy":"board_only","payload":{"version":1,"prompt":"?","options":[{"id":"a","label":"A"}]}}`).
+	id := h.Call("POST", path,
+		`{"kind":"request_checkbox_confirmation","resolverPolicy":"board_only","payload":{"version":1,`+
+			`"prompt":"?","options":[{"id":"a","label":"A"}]}}`).
 		Want(t, 201, `"allowDeclineReason":true`).Want(t, 201, `"effectiveResolverPolicy":"human_only"`).Field(t, "id")
 	h.Call("POST", path+"/"+id+"/accept", `{"selectedOptionIds":["a"]}`).Want(t, 200, `"selectedOptionIds":["a"]`)
 	h.Call("POST", path+"/"+id+"/accept", `{}`).Want(t, 409, "already been resolved")

@@ -51,7 +51,8 @@ type createIssue struct {
 	IdempotencyKey     api.Opt[string]          `json:"idempotencyKey" maxLength:"500"`
 	AllowDuplicate     bool                     `json:"allowDuplicate,omitempty"`
 	Allowance          api.Opt[float64]         `json:"allowanceUsd" minimum:"0.00000001" maximum:"10000000" doc:"what the work on it, and on what is made below it, may cost in all, in USD"`
-	BlockParent        bool                     `json:"blockParentUntilDone,omitempty"` // of a sub-issue: its parent waits for it
+	// of a sub-issue: its parent waits for it
+	BlockParent bool `json:"blockParentUntilDone,omitempty"`
 }
 
 // reviewRequest is the body of a request to a reviewer.

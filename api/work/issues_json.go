@@ -25,10 +25,12 @@ const listedDescription = 1_200
 type member = func(core.Object) core.Object
 
 const (
-	issueConversation = `"conversationAgentId":null,"conversationUserId":null,"conversationState":null,"conversationSessionGeneration":0,"conversationBoundaryCommentId":null`
-	noMonitor         = `"monitorNextCheckAt":null,"monitorWakeRequestedAt":null,"monitorLastTriggeredAt":null,"monitorAttemptCount":0,"monitorNotes":null,"monitorScheduledBy":null`
-	issueRelated      = `"relatedWork":{"outbound":[],"inbound":[]},"referencedIssueIdentifiers":[]`
-	noReview          = `"reviewAttention":{"state":"none","paths":[],"reason":null}`
+	issueConversation = `"conversationAgentId":null,"conversationUserId":null,"conversationState":null,` +
+		`"conversationSessionGeneration":0,"conversationBoundaryCommentId":null`
+	noMonitor = `"monitorNextCheckAt":null,"monitorWakeRequestedAt":null,"monitorLastTriggeredAt":null,` +
+		`"monitorAttemptCount":0,"monitorNotes":null,"monitorScheduledBy":null`
+	issueRelated = `"relatedWork":{"outbound":[],"inbound":[]},"referencedIssueIdentifiers":[]`
+	noReview     = `"reviewAttention":{"state":"none","paths":[],"reason":null}`
 )
 
 // issueRow begins an issue with the keys that every answer about an issue has.

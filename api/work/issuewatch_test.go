@@ -22,7 +22,8 @@ func TestCommentsWaitForTheNextRun(t *testing.T) {
 	// afterwards.
 	mark := filepath.Join(t.TempDir(), "told")
 	agent := h.NewAgent(of, "Busy",
-		`case "$PAPERCLIP_WAKE_PAYLOAD_JSON" in *issue_commented*) echo told; : >`+mark+`;; esac; [ ! -e `+mark+` ] || exit 0; echo here; while :; do sleep 0.05; done`)
+		`case "$PAPERCLIP_WAKE_PAYLOAD_JSON" in *issue_commented*) echo told; : >`+mark+`;; esac; [ ! -e `+mark+
+			` ] || exit 0; echo here; while :; do sleep 0.05; done`)
 	issue := h.Assign(of, agent, "Work")
 	path := "/api/issues/" + issue
 	var run entity.Run
@@ -69,7 +70,9 @@ func TestCommentsWaitForTheNextRun(t *testing.T) {
 func TestCommentsInterruptAndResume(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Orders"))
-	agent := h.NewAgent(of, "Busy", `echo "woken: $PAPERCLIP_WAKE_REASON"; [ "$PAPERCLIP_WAKE_REASON" = issue_assigned ] || exit 0; while :; do sleep 0.05; done`)
+	agent := h.NewAgent(of, "Busy",
+		`echo "woken: $PAPERCLIP_WAKE_REASON"; [ "$PAPERCLIP_WAKE_REASON" = issue_assigned ] || exit 0; while :; `+
+			`do sleep 0.05; done`)
 	for n, tc := range []struct {
 		method, path, stop, bare string
 		status                   int

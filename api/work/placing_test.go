@@ -34,7 +34,8 @@ func TestOverridesAreOfTheTypesThatTheAssigneesAdapterTakes(t *testing.T) {
 		},
 		"made below": func(o string) apitest.Answer {
 			return h.Call("POST", "/api/issues/"+issue+"/children",
-				`{"title":"Dig","status":"backlog","allowDuplicate":true,"assigneeAgentId":"`+strings.ToUpper(ada)+`","`+name+`":`+o+`}`)
+				`{"title":"Dig","status":"backlog","allowDuplicate":true,"assigneeAgentId":"`+strings.ToUpper(ada)+
+					`","`+name+`":`+o+`}`)
 		},
 		"changed": func(o string) apitest.Answer { return h.Call("PATCH", "/api/issues/"+issue, `{"`+name+`":`+o+`}`) },
 		"changed and handed over": func(o string) apitest.Answer {
@@ -52,7 +53,9 @@ func TestOverridesAreOfTheTypesThatTheAssigneesAdapterTakes(t *testing.T) {
 				t.Errorf("%s with %s: %d %s", way, overrides, a.Status, a.Body)
 			}
 		}
-		for _, overrides := range []string{`{"adapterConfig":{"model":"small","theirs":[1]},"modelProfile":"cheap","useProjectWorkspace":true,"theirs":5}`, `{"modelProfile":null,"adapterConfig":{"model":null}}`, `null`} {
+		for _, overrides := range []string{`{"adapterConfig":{"model":"small","theirs":[1]},` +
+			`"modelProfile":"cheap","useProjectWorkspace":true,"theirs":5}`,
+			`{"modelProfile":null,"adapterConfig":{"model":null}}`, `null`} {
 			if a := do(overrides); a.Status >= 300 {
 				t.Errorf("%s with %s: %d %s", way, overrides, a.Status, a.Body)
 			}
@@ -77,7 +80,8 @@ func TestOverridesAreOfTheTypesThatTheAssigneesAdapterTakes(t *testing.T) {
 		t.Errorf("another company's agent: %d %s", a.Status, a.Body)
 	}
 	h.Call("POST", "/api/issues/"+issue+"/accepted-plan-decompositions",
-		`{"acceptedPlanRevisionId":"`+issue+`","children":[{"title":"A"},{"title":"B","assigneeAgentId":"`+ada+`","`+name+`":{"adapterConfig":{"model":5}}}]}`).
+		`{"acceptedPlanRevisionId":"`+issue+`","children":[{"title":"A"},{"title":"B","assigneeAgentId":"`+ada+
+			`","`+name+`":{"adapterConfig":{"model":5}}}]}`).
 		Want(t, 400, `"path":["children",1,"`+name+`","adapterConfig","model"]`)
 }
 
@@ -114,8 +118,11 @@ func TestWhereRunsWorkIsSaidInTheRightTypes(t *testing.T) {
 				t.Errorf("%s with %s: %d %s", way, p, a.Status, a.Body)
 			}
 		}
-		for _, p := range []string{`{"enabled":true,"defaultMode":"isolated_workspace","allowIssueOverride":null,"workspaceStrategy":{"type":"git_worktree","baseRef":null,"theirs":1},"pullRequestPolicy":{"a":1},"workspaceRuntime":null}`,
-			`{"workspaceRuntime":{"services":[{"name":"web","command":"make","port":80,"env":null},{"command":"db","port":{"type":"auto"},"stopPolicy":"x","theirs":[]}],"jobs":null,"theirs":1}}`,
+		for _, p := range []string{`{"enabled":true,"defaultMode":"isolated_workspace","allowIssueOverride":null,` +
+			`"workspaceStrategy":{"type":"git_worktree","baseRef":null,"theirs":1},"pullRequestPolicy":{"a":1},` +
+			`"workspaceRuntime":null}`,
+			`{"workspaceRuntime":{"services":[{"name":"web","command":"make","port":80,"env":null},` +
+				`{"command":"db","port":{"type":"auto"},"stopPolicy":"x","theirs":[]}],"jobs":null,"theirs":1}}`,
 			`{"workspaceStrategy":null,"theirs":[]}`, `null`} {
 			if a := do(p); a.Status >= 300 {
 				t.Errorf("%s with %s: %d %s", way, p, a.Status, a.Body)
@@ -123,7 +130,8 @@ func TestWhereRunsWorkIsSaidInTheRightTypes(t *testing.T) {
 		}
 	}
 	h.Call("PATCH", "/api/projects/"+project,
-		`{"`+policy+`":{"workspaceRuntime":{"services":[{"command":"db"},{"command":5,"env":{"A":1},"readiness":{"timeoutSec":"x"}}]}}}`).
+		`{"`+policy+`":{"workspaceRuntime":{"services":[{"command":"db"},{"command":5,"env":{"A":1},`+
+			`"readiness":{"timeoutSec":"x"}}]}}}`).
 		Want(t, 400, `"path":["`+policy+`","workspaceRuntime","services",1,"command"]`).Want(t, 400, `1,"env","A"]`).
 		Want(t, 400, `1,"readiness","timeoutSec"]`)
 	issues := map[string]func(s string) apitest.Answer{

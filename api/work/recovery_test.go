@@ -35,7 +35,8 @@ func TestARunThatSaysNothingIsAskedAgainAndThenAPersonDecides(t *testing.T) {
 		list[0].(map[string]any)["authorType"] != "system" {
 		t.Fatalf("comments %v, want one of the system", list)
 	}
-	action := h.Call("GET", "/api/issues/"+issue+"/recovery-actions", "").Want(t, 200, `"status":"active"`).Decode(t).(map[string]any)["active"].(map[string]any)["id"].(string)
+	action := h.Call("GET", "/api/issues/"+issue+"/recovery-actions", "").Want(t, 200, `"status":"active"`).
+		Decode(t).(map[string]any)["active"].(map[string]any)["id"].(string)
 	resolve := "/api/issues/" + issue + "/recovery-actions/resolve"
 	for body, want := range map[string]int{
 		`{"outcome":"restored"}`:                                                            400,
@@ -47,7 +48,9 @@ func TestARunThatSaysNothingIsAskedAgainAndThenAPersonDecides(t *testing.T) {
 			t.Errorf("%s: answered %d %s, want %d", body, a.Status, a.Body, want)
 		}
 	}
-	h.Call("POST", resolve, `{"outcome":"restored","sourceIssueStatus":"done","actionId":"`+action+`","resolutionNote":"seen to"}`).Want(t, 200, `"status":"done"`)
+	h.Call("POST", resolve,
+		`{"outcome":"restored","sourceIssueStatus":"done","actionId":"`+action+`","resolutionNote":"seen to"}`).
+		Want(t, 200, `"status":"done"`)
 	h.Call("GET", "/api/issues/"+issue+"/recovery-actions", "").Want(t, 200, `"active":null`).
 		Want(t, 200, `"resolutionNote":"seen to"`)
 	h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"activeRecoveryAction":null`).
@@ -73,9 +76,11 @@ func TestAnAgentThatDecidesIsNotAskedAgain(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Done"))
 	script := `
-api() { curl -sf -X "$1" -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d "$3" "$PAPERCLIP_API_URL/api/$2"; }
+api() { curl -sf -X "$1" -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: ` +
+		`$PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d "$3" "$PAPERCLIP_API_URL/api/$2"; }
 case "$PAPERCLIP_WAKE_PAYLOAD_JSON" in *'"checkedOutByHarness":true'*) echo held;; esac
-api POST issues/$PAPERCLIP_TASK_ID/comments '{"body":"working on it"}' >/dev/null && api PATCH issues/$PAPERCLIP_TASK_ID '{"status":"done"}' >/dev/null && echo closed`
+api POST issues/$PAPERCLIP_TASK_ID/comments '{"body":"working on it"}' >/dev/null && api PATCH ` +
+		`issues/$PAPERCLIP_TASK_ID '{"status":"done"}' >/dev/null && echo closed`
 	issue := h.Assign(of, h.NewAgent(of, "Doer", script), "Do it")
 	h.Rest()
 	h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"status":"done"`)

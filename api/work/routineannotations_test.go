@@ -14,13 +14,15 @@ func TestRemarksOnTheDescriptionOfARoutine(t *testing.T) {
 	routine := h.Call("POST", "/api/companies/"+of+"/routines",
 		`{"title":"Report","description":"Read the logs, then write."}`).Want(t, 201, "").Field(t, "id")
 	text := func() (id, number string) {
-		d := h.Call("GET", "/api/routines/"+routine, "").Want(t, 200, "").Decode(t).(map[string]any)["descriptionDocument"].(map[string]any)
+		d := h.Call("GET", "/api/routines/"+routine, "").Want(t, 200, "").
+			Decode(t).(map[string]any)["descriptionDocument"].(map[string]any)
 		return d["latestRevisionId"].(string), string(rune('0' + int(d["latestRevisionNumber"].(float64))))
 	}
 	on := "/api/routines/" + routine + "/description/annotations"
 	rev, number := text()
 	body := `{"baseRevisionId":"` + rev + `","baseRevisionNumber":` + number +
-		`,"selector":{"quote":{"exact":"the logs"},"position":{"normalizedStart":5,"normalizedEnd":13,"markdownStart":5,"markdownEnd":13}},"body":"Which?"}`
+		`,"selector":{"quote":{"exact":"the logs"},"position":{"normalizedStart":5,"normalizedEnd":13,` +
+		`"markdownStart":5,"markdownEnd":13}},"body":"Which?"}`
 	h.Call("GET", on, "").Want(t, 200, "[]")
 	h.Call("POST", on, strings.Replace(body, "the logs", "no logs", 1)).
 		Want(t, 422, "The revision does not contain the selected text")
