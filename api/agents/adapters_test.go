@@ -34,7 +34,8 @@ func TestAdaptersSayWhatTheyAre(t *testing.T) {
 	h.Call("GET", "/api/adapters/abacus", "").Want(t, 404, "Unknown adapter type: abacus")
 	// Adapters behind the gateway are offered the models of the company's upstreams.
 	h.Call("POST", "/api/companies/"+of+"/model-providers",
-		`{"name":"box","kind":"ollama","baseUrl":"http://127.0.0.1:1/v1","models":[{"name":"local/qwen"},{"name":"claude-*"}]}`).Want(t, 201, "")
+		`{"name":"box","kind":"ollama","baseUrl":"http://127.0.0.1:1/v1","models":[{"name":"local/qwen"},`+
+			`{"name":"claude-*"}]}`).Want(t, 201, "")
 	h.Call("GET", "/api/companies/"+of+"/adapters/opencode_local/models", "").Want(t, 200, `"local/qwen"`)
 	if a := h.Call("GET", "/api/companies/"+of+"/adapters/cursor/models", ""); strings.Contains(string(a.Body), "qwen") {
 		t.Error("Cursor is offered a model that it can not reach")

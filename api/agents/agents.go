@@ -373,9 +373,12 @@ func updateAgent(rc *api.Request) (api.Response, error) {
 	case in.Permissions.Set:
 		return api.Response{}, api.Unprocessable("Permissions are changed by PATCH /api/agents/"+a.ID+"/permissions", nil)
 	case in.DesiredSkills.Set:
-		return api.Response{}, api.Unprocessable("An agent's skills are changed by POST /api/agents/"+a.ID+"/skills/sync", nil)
+		return api.Response{},
+			api.Unprocessable("An agent's skills are changed by POST /api/agents/"+a.ID+"/skills/sync", nil)
 	case in.Instructions.Set:
-		return api.Response{}, api.Unprocessable("An agent's instructions are changed by PUT /api/agents/"+a.ID+"/instructions-bundle/file, a file at a time", nil)
+		return api.Response{},
+			api.Unprocessable("An agent's instructions are changed by PUT /api/agents/"+a.ID+
+				"/instructions-bundle/file, a file at a time", nil)
 	}
 	if kind, err := in.statusCommand(rc, a); err != nil {
 		return api.Response{}, err
@@ -433,7 +436,8 @@ func (in patchAgent) statusCommand(rc *api.Request, a entity.Agent) (kind string
 		}
 		return company.KindAgentResume, nil
 	}
-	return "", api.Unprocessable("An agent's status can be set to paused, idle or terminated; "+in.Status+" follows from its runs, or from its hire", nil)
+	return "", api.Unprocessable("An agent's status can be set to paused, idle or terminated; "+in.Status+
+		" follows from its runs, or from its hire", nil)
 }
 
 func changeAgent(rc *api.Request, kind string) (api.Response, error) {

@@ -164,7 +164,8 @@ func TestActivityIsFilteredAndPaged(t *testing.T) {
 	}
 	h.Call("GET", in+"/audit/agent-actions?cursor=x", "").Want(t, 400, "cursor")
 	h.Call("POST", in+"/activity",
-		`{"actorId":"me","action":"custom.note","entityType":"company","entityId":"`+string(h.Company)+`","details":{"x":1}}`).Want(t, 201, `"details":{"x":1}`)
+		`{"actorId":"me","action":"custom.note","entityType":"company","entityId":"`+string(h.Company)+
+			`","details":{"x":1}}`).Want(t, 201, `"details":{"x":1}`)
 	h.Call("POST", in+"/activity", `{"actorId":"me","action":"custom.note","entityType":"company","entityId":"x"}`,
 		h.As()).Want(t, 403, "Board access required")
 }
@@ -226,7 +227,9 @@ func TestAScheduleThatWouldBeIgnoredIsRefused(t *testing.T) {
 		}
 	}
 	// Clamped, absent and unknown settings are accepted.
-	h.Call("PATCH", agent, `{"runtimeConfig":{"heartbeat":{"enabled":null,"intervalSec":0,"maxConcurrentRuns":500,"cooldownSec":"x"}}}`).Want(t, 200, `"maxConcurrentRuns":500`)
+	h.Call("PATCH", agent,
+		`{"runtimeConfig":{"heartbeat":{"enabled":null,"intervalSec":0,"maxConcurrentRuns":500,"cooldownSec":"x"}}}`).
+		Want(t, 200, `"maxConcurrentRuns":500`)
 	h.Call("PATCH", agent, `{"runtimeConfig":{"heartbeat":null},"adapterConfig":{"maxConcurrentRuns":-1}}`).
 		Want(t, 200, "")
 }

@@ -60,13 +60,16 @@ func TestMachinesOverSSHAreDescribedAndProbed(t *testing.T) {
 	h.Call("GET", in, "").Want(t, 200, `"name":"Box"`)
 	h.Call("GET", on+"/secret-refs", "").Want(t, 200, `"secretName":"box key","status":"active"`)
 	h.Call("PATCH", on, `{"description":"Under the desk","status":"archived"}`).Want(t, 200, `"status":"archived"`)
-	h.Call("PATCH", on, `{"config":{"host":"h","username":"ci","remoteWorkspacePath":"/w","privateKey":"canary-of-a-key"}}`).Want(t, 422, "config.privateKey")
+	h.Call("PATCH", on,
+		`{"config":{"host":"h","username":"ci","remoteWorkspacePath":"/w","privateKey":"canary-of-a-key"}}`).
+		Want(t, 422, "config.privateKey")
 	h.Call("GET", on+"/leases", "").Want(t, 200, "[]")
 	h.Call("GET", on+"/delete-blast-radius", "").Want(t, 200, `"canDelete":true`)
 
 	lines <- "welcome\r\nSSH-2.0-Test\x1b[31m_1\r\n"
 	h.Call("POST", on+"/probe", `{}`).
-		Want(t, 200, `"reachable":true,"remoteWorkspacePath":"/srv/work","runExecution":"unsupported","server":"SSH-2.0-Test[31m_1"`)
+		Want(t, 200, `"reachable":true,"remoteWorkspacePath":"/srv/work","runExecution":"unsupported",`+
+			`"server":"SSH-2.0-Test[31m_1"`)
 	lines <- "220 mail ready\r\n"
 	h.Call("POST", in+"/probe-config", `{"driver":"ssh","config":`+config+`}`).
 		Want(t, 200, "answers, but not as an SSH server")

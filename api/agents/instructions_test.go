@@ -82,7 +82,8 @@ func TestAnAgentIsMadeWithItsInstructions(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`).Want(t, 201, "").Field(t, "id"))
-	const with = `"adapterConfig":{"command":"true"},"desiredSkills":["paperclip",{"key":"para-memory-files","versionId":null}],"instructionsBundle":{"entryFile":"ROLE.md","files":{"ROLE.md":"Lead.","notes/how.md":"Slowly."}}`
+	const with = `"adapterConfig":{"command":"true"},"desiredSkills":["paperclip",{"key":"para-memory-files",` +
+		`"versionId":null}],"instructionsBundle":{"entryFile":"ROLE.md","files":{"ROLE.md":"Lead.","notes/how.md":"Slowly."}}`
 	made := func(name, agent string) {
 		t.Helper()
 		h.Call("GET", "/api/agents/"+agent, "").Want(t, 200, `"instructionsEntryFile":"ROLE.md"`).

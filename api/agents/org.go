@@ -52,8 +52,10 @@ func OrgRoutes() []api.Route {
 func drawOrg(title string, roots []*people.OrgNode) []byte {
 	c := chart.LayOut(roots, math.MaxInt, math.MaxInt)
 	var w strings.Builder
-	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif">`+"\n", c.Width, c.Height, c.Width, c.Height)
-	fmt.Fprintf(&w, `<rect width="100%%" height="100%%" fill="#fafaf9"/><text x="%d" y="%d" font-size="20" font-weight="bold">%s</text>`+"\n", chart.OrgMargin, chart.OrgMargin+8, chart.Escaped(title, 80))
+	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" `+
+		`font-family="sans-serif">`+"\n", c.Width, c.Height, c.Width, c.Height)
+	fmt.Fprintf(&w, `<rect width="100%%" height="100%%" fill="#fafaf9"/><text x="%d" y="%d" font-size="20" `+
+		`font-weight="bold">%s</text>`+"\n", chart.OrgMargin, chart.OrgMargin+8, chart.Escaped(title, 80))
 	for _, b := range c.Boxes {
 		b.Draw(&w)
 	}

@@ -150,8 +150,9 @@ type agentSkillInstall struct {
 	Key     string `json:"key"`
 	Name    string `json:"name"`
 	Desired bool   `json:"desired"`
-	State   string `json:"state"` // configured: passed to the next run; available: can be read at path; missing: the skill was deleted
-	Path    string `json:"path"`  // path of the API that returns the text
+	// configured: passed to the next run; available: can be read at path; missing: the skill was deleted
+	State string `json:"state"`
+	Path  string `json:"path"` // path of the API that returns the text
 }
 
 type categoryCount struct {
