@@ -25,8 +25,10 @@ func NewTeam(t *testing.T) *Team {
 	h.Boss = h.Call("POST", in+"/agents", `{"name":"Ada","role":"ceo","adapterType":"process"}`).
 		Want(t, 201, `"status":"idle"`).Field(t, "id")
 	h.Worker = h.Call("POST", in+"/agents",
-		`{"name":"Bob Builder","reportsTo":"`+h.Boss+`","adapterConfig":{"command":"/bin/sh","args":["-c","MY_TOKEN=`+Canary+` run"],
-		"env":{"A":"`+Canary+`","B":{"type":"plain","value":"`+Canary+`"}},"apiKey":"`+Canary+`","headers":{"Authorization":"Bearer `+Canary+`"}},
+		`{"name":"Bob Builder","reportsTo":"`+h.Boss+
+			`","adapterConfig":{"command":"/bin/sh","args":["-c","MY_TOKEN=`+Canary+` run"],
+		"env":{"A":"`+Canary+`","B":{"type":"plain","value":"`+Canary+`"}},"apiKey":"`+Canary+
+			`","headers":{"Authorization":"Bearer `+Canary+`"}},
 		"runtimeConfig":{"heartbeat":{"enabled":false},"webhookSecret":"`+Canary+`"},"metadata":{"password":"`+Canary+`"}}`).
 		Want(t, 201, "").Field(t, "id")
 	h.Goal = h.Call("POST", in+"/goals", `{"title":"Ship","level":"company"}`).Want(t, 201, `"status":"planned"`).

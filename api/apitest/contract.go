@@ -25,7 +25,8 @@ type Exchange struct {
 var (
 	UuidText  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	tokenText = regexp.MustCompile(`pcp_(?:invite_[\w-]{43}|claim_[0-9a-f]{48}|[0-9a-f]{8}…?)`)
-	hookText  = regexp.MustCompile(`\b[0-9a-f]{24}\b|\b[0-9a-f]{12}…`) // the address of a webhook, the beginning of its secret
+	// the address of a webhook, the beginning of its secret
+	hookText = regexp.MustCompile(`\b[0-9a-f]{24}\b|\b[0-9a-f]{12}…`)
 )
 
 // A replay maps what was recorded to what this run has: IDs and tokens.

@@ -27,7 +27,8 @@ func (h *Harness) Acme(t *testing.T) (of ledger.CompanyID) {
 	in := "/api/companies/" + string(of)
 	picture := h.Dress(t, of)
 	agent := func(body string) string { return h.Call("POST", in+"/agents", body).Want(t, 201, "").Field(t, "id") }
-	ada := agent(`{"name":"Ada","role":"ceo","title":"Chief","capabilities":"leads","adapterType":"process","adapterConfig":{"command":"/usr/bin/true","cwd":"/home/ada",
+	ada := agent(`{"name":"Ada","role":"ceo","title":"Chief","capabilities":"leads","adapterType":"process",` +
+		`"adapterConfig":{"command":"/usr/bin/true","cwd":"/home/ada",
 		"env":{"OPENAI_API_KEY":"` + PackageCanary + `","REGION":"` + PackageCanary + `"},"apiToken":"` + PackageCanary +
 		`","timeoutSec":20}}`)
 	bob := agent(`{"name":"Bob","role":"engineer","reportsTo":"` + ada +
@@ -44,15 +45,20 @@ func (h *Harness) Acme(t *testing.T) (of ledger.CompanyID) {
 	h.Call("POST", in+"/goals", `{"title":"First step","level":"team","parentId":"`+goal+`","ownerAgentId":"`+bob+`"}`).
 		Want(t, 201, "")
 	arm := h.Call("POST", in+"/projects",
-		`{"name":"Robot Arm","description":"v1","goalIds":["`+goal+`"],"leadAgentId":"`+ada+`","color":"#ff8800","env":{"DB_PASSWORD":"`+PackageCanary+`"}}`).Want(t, 201, "").Field(t, "id")
+		`{"name":"Robot Arm","description":"v1","goalIds":["`+goal+`"],"leadAgentId":"`+ada+
+			`","color":"#ff8800","env":{"DB_PASSWORD":"`+PackageCanary+`"}}`).Want(t, 201, "").Field(t, "id")
 	home := h.Call("POST", "/api/projects/"+arm+"/workspaces",
 		`{"name":"second","repoUrl":"https://git.example.org/second.git"}`).Want(t, 201, "").Field(t, "id")
 	h.Call("PATCH", "/api/projects/"+arm,
-		`{"executionWorkspacePolicy":{"enabled":true,"defaultMode":"isolated_workspace","defaultProjectWorkspaceId":"`+home+`",
-		"workspaceStrategy":{"type":"git_worktree","branchTemplate":"x/{{issue.identifier}}","worktreeParentDir":"/home/ada/trees"},
-		"workspaceRuntime":{"services":[{"name":"web","command":"make serve","cwd":"web","env":{"TOKEN":"`+PackageCanary+`"}},{"name":"db","command":"db","cwd":"/home/ada/db"}]}}}`).Want(t, 200, "")
+		`{"executionWorkspacePolicy":{"enabled":true,"defaultMode":"isolated_workspace","defaultProjectWorkspaceId":"`+home+
+			`",
+		"workspaceStrategy":{"type":"git_worktree","branchTemplate":"x/{{issue.identifier}}",`+
+			`"worktreeParentDir":"/home/ada/trees"},
+		"workspaceRuntime":{"services":[{"name":"web","command":"make serve","cwd":"web","env":{"TOKEN":"`+
+			PackageCanary+`"}},{"name":"db","command":"db","cwd":"/home/ada/db"}]}}}`).Want(t, 200, "")
 	h.Call("POST", "/api/projects/"+arm+"/workspaces",
-		`{"name":"main","repoUrl":"https://bot:`+PackageCanary+`@git.example.org/arm.git","repoRef":"main","isPrimary":true}`).Want(t, 201, "")
+		`{"name":"main","repoUrl":"https://bot:`+PackageCanary+
+			`@git.example.org/arm.git","repoRef":"main","isPrimary":true}`).Want(t, 201, "")
 	h.Call("POST", "/api/projects/"+arm+"/workspaces", `{"name":"desk","cwd":"/home/ada/arm"}`).Want(t, 201, "")
 	bug := h.Call("POST", in+"/labels", `{"name":"bug","color":"#ff0000"}`).Want(t, 201, "").Field(t, "id")
 	issue := func(body string) string { return h.Call("POST", in+"/issues", body).Want(t, 201, "").Field(t, "id") }
@@ -62,14 +68,19 @@ func (h *Harness) Acme(t *testing.T) (of ledger.CompanyID) {
 	h.Call("DELETE", "/api/issues/"+gone, "").Want(t, 200, "")
 	child := issue(`{"title":"Sub task","parentId":"` + first + `","assigneeAgentId":"` + bob + `"}`)
 	issue(`{"title":"Later","status":"blocked","blockedByIssueIds":["` + child + `"]}`)
-	h.Call("POST", in+"/skills", `{"name":"greeting","description":"How to greet","markdown":"---\nname: greeting\ndescription: How to greet\n---\nSay hi.\n"}`).Want(t, 201, "")
+	h.Call("POST", in+"/skills",
+		`{"name":"greeting","description":"How to greet","markdown":"---\nname: greeting\ndescription: How to `+
+			`greet\n---\nSay hi.\n"}`).Want(t, 201, "")
 	h.Call("PATCH", in+"/skills/greeting/files", `{"path":"references/more.md","content":"And bye.\n"}`).Want(t, 200, "")
 	h.Call("POST", "/api/agents/"+bob+"/skills/sync",
 		`{"desiredSkills":["company/`+string(of)+`/greeting","paperclipai/paperclip/paperclip"]}`).Want(t, 200, "")
 	daily := h.Call("POST", in+"/routines",
-		`{"title":"Daily report","description":"Write {{topic}}","priority":"low","assigneeAgentId":"`+ada+`","projectId":"`+arm+`",
-		"concurrencyPolicy":"skip_if_active","activityGatePolicy":"require_external_activity","activityGateScope":"project","billingCode":"BC-2","labelIds":["`+bug+`"],
-		"env":{"MAIL_TOKEN":"`+PackageCanary+`","WHERE":"`+PackageCanary+`"},"variables":[{"name":"topic","defaultValue":"sales"}]}`).Want(t, 201, "").Field(t, "id")
+		`{"title":"Daily report","description":"Write {{topic}}","priority":"low","assigneeAgentId":"`+ada+
+			`","projectId":"`+arm+`",
+		"concurrencyPolicy":"skip_if_active","activityGatePolicy":"require_external_activity",`+
+			`"activityGateScope":"project","billingCode":"BC-2","labelIds":["`+bug+`"],
+		"env":{"MAIL_TOKEN":"`+PackageCanary+`","WHERE":"`+PackageCanary+
+			`"},"variables":[{"name":"topic","defaultValue":"sales"}]}`).Want(t, 201, "").Field(t, "id")
 	h.Call("POST", "/api/routines/"+daily+"/triggers",
 		`{"kind":"schedule","cronExpression":"0 9 * * *","timezone":"Europe/Berlin"}`).Want(t, 201, "")
 	h.Call("POST", "/api/routines/"+daily+"/triggers", `{"kind":"webhook","signingMode":"hmac_sha256","enabled":false}`).
@@ -79,7 +90,8 @@ func (h *Harness) Acme(t *testing.T) (of ledger.CompanyID) {
 	h.Call("PUT", "/api/issues/"+first+"/documents/long", `{"format":"markdown","body":"`+strings.Repeat("long ",
 		90_000)+`"}`).Want(t, 201, "")
 	h.Call("POST", "/api/issues/"+first+"/work-products",
-		`{"type":"pull_request","provider":"github","title":"PR 1","status":"active","url":"https://github.com/acme/x/pull/1"}`).Want(t, 201, "")
+		`{"type":"pull_request","provider":"github","title":"PR 1","status":"active",`+
+			`"url":"https://github.com/acme/x/pull/1"}`).Want(t, 201, "")
 	form, contentType := FormOf(t, "grip.txt", "text/plain", []byte("a drawing"))
 	drawing := h.Call("POST", in+"/issues/"+first+"/attachments", form, contentType).Want(t, 201, "").
 		Field(t, "contentPath")
@@ -102,7 +114,10 @@ func (h *Harness) remarks(t *testing.T, of ledger.CompanyID, bob, daily, first s
 	plan := h.Call("GET", "/api/issues/"+first+"/documents/plan", "").Field(t, "latestRevisionId")
 	remark := func(path, revision, words string, more ...string) {
 		thread := h.Call("POST", path,
-			`{"baseRevisionId":"`+revision+`","baseRevisionNumber":1,"body":"Why: `+words+`?\n- so","selector":{"quote":{"exact":"`+words+`","prefix":"","suffix":""},"position":{"normalizedStart":0,"normalizedEnd":4,"markdownStart":2,"markdownEnd":6}}}`).Want(t, 201, "").Field(t, "id")
+			`{"baseRevisionId":"`+revision+`","baseRevisionNumber":1,"body":"Why: `+words+
+				`?\n- so","selector":{"quote":{"exact":"`+words+
+				`","prefix":"","suffix":""},"position":{"normalizedStart":0,"normalizedEnd":4,"markdownStart":2,`+
+				`"markdownEnd":6}}}`).Want(t, 201, "").Field(t, "id")
 		for _, text := range more {
 			h.Call("POST", path+"/"+thread+"/comments", `{"body":"`+text+`"}`).Want(t, 201, "")
 		}
@@ -125,7 +140,8 @@ func (h *Harness) remarks(t *testing.T, of ledger.CompanyID, bob, daily, first s
 		Field(t, "token")
 	run := "X-Paperclip-Run-Id: " + h.Running(of, bob)
 	h.Call("POST", in+"/skills/greeting/comments", `{"body":"I like it"}`, key, run).Want(t, 201, "")
-	thread := h.Call("GET", "/api/issues/"+first+"/documents/plan/annotations", "").Want(t, 200, "").Decode(t).([]any)[1].(map[string]any)["id"].(string)
+	thread := h.Call("GET", "/api/issues/"+first+"/documents/plan/annotations", "").Want(t, 200, "").
+		Decode(t).([]any)[1].(map[string]any)["id"].(string)
 	h.Call("POST", "/api/issues/"+first+"/documents/plan/annotations/"+thread+"/comments", `{"body":"Two more"}`, key,
 		run).Want(t, 201, "")
 }
@@ -180,11 +196,14 @@ func (h *Harness) order(t *testing.T, of ledger.CompanyID, ada, bob, arm, daily,
 	h.Call("PUT", "/api/agents/"+ada+"/memory/tone", `{"value":"be brief"}`).Want(t, 200, "")
 	h.Call("PATCH", "/api/issues/"+first,
 		`{"workMode":"planning","executionPolicy":{"mode":"normal","commentRequired":false,"maxReviewRounds":3,
-		"stages":[{"type":"review","participants":[{"type":"agent","agentId":"`+bob+`"}]},{"type":"approval","participants":[{"type":"user","userId":"local-board"}]}],
-		"monitor":{"nextCheckAt":"2030-01-02T03:04:05.000Z","notes":"wait for the shop","serviceName":"shop","maxAttempts":4,"recoveryPolicy":"create_recovery_issue"}}}`).Want(t, 200, "")
+		"stages":[{"type":"review","participants":[{"type":"agent","agentId":"`+bob+
+			`"}]},{"type":"approval","participants":[{"type":"user","userId":"local-board"}]}],
+		"monitor":{"nextCheckAt":"2030-01-02T03:04:05.000Z","notes":"wait for the shop","serviceName":"shop",`+
+			`"maxAttempts":4,"recoveryPolicy":"create_recovery_issue"}}}`).Want(t, 200, "")
 	h.Call("PUT", "/api/issues/"+first+"/watchdog", `{"agentId":"`+ada+`","instructions":"Ask Bob first"}`).
 		Want(t, 200, "")
-	input := h.Call("GET", in+"/skills/greeting/test-inputs", "").Want(t, 200, "").Decode(t).([]any)[0].(map[string]any)["id"].(string)
+	input := h.Call("GET", in+"/skills/greeting/test-inputs", "").Want(t, 200, "").
+		Decode(t).([]any)[0].(map[string]any)["id"].(string)
 	h.Call("POST", in+"/skills/greeting/test-runs", `{"inputId":"`+input+`","agentId":"`+bob+`"}`).Want(t, 201, "")
 }
 
@@ -211,7 +230,8 @@ func (h *Harness) past(t *testing.T, of ledger.CompanyID, ada, first string) {
 		Field(t, "id")
 	h.Call("PATCH", "/api/routines/"+old, `{"status":"archived"}`).Want(t, 200, "")
 	plan := h.Call("POST", in+"/approvals",
-		`{"type":"approve_ceo_strategy","requestedByAgentId":"`+ada+`","issueIds":["`+first+`"],"payload":{"plan":"Arms for all","apiToken":"`+PackageCanary+`"}}`).Want(t, 201, "").Field(t, "id")
+		`{"type":"approve_ceo_strategy","requestedByAgentId":"`+ada+`","issueIds":["`+first+
+			`"],"payload":{"plan":"Arms for all","apiToken":"`+PackageCanary+`"}}`).Want(t, 201, "").Field(t, "id")
 	h.Call("POST", "/api/approvals/"+plan+"/approve", `{"decisionNote":"Go"}`).Want(t, 200, "approved")
 }
 
@@ -234,7 +254,9 @@ func ImportOf(t *testing.T, e transfer.Exported, target, more string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf(`{"source":{"type":"inline","rootPath":%q,"files":%s},"include":{"company":true,"agents":true,"projects":true,"issues":true,"skills":true},"target":%s,"agents":"all"%s}`, e.RootPath, files, target, more)
+	return fmt.Sprintf(`{"source":{"type":"inline","rootPath":%q,"files":%s},"include":{"company":true,`+
+		`"agents":true,"projects":true,"issues":true,"skills":true},"target":%s,"agents":"all"%s}`, e.RootPath,
+		files, target, more)
 }
 
 // Shows finds the company of an import dressed as the one that was exported, and
