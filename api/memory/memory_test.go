@@ -62,7 +62,8 @@ func want(t *testing.T, got []string, texts ...string) {
 func TestMemoriesThroughTheAPI(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	blue := d.add(`{"text":"Globex wants all invoices in blue","tags":["customer","globex"],"kind":"fact","importance":300}`)
+	blue := d.add(`{"text":"Globex wants all invoices in blue","tags":["customer","globex"],"kind":"fact",` +
+		`"importance":300}`)
 	d.add(`{"text":"Deployments are frozen on Fridays","kind":"lesson"}`, d.asAda)
 	d.add(`{"text":"Die Rechnungen gehen am Monatsende raus"}`)
 	texts, whole := d.search(`{"query":"invoice"}`)
