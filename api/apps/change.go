@@ -175,8 +175,8 @@ func source(rc *api.Request, encoded string, given json.RawMessage, grant []stri
 	if err != nil {
 		return s, nil, "", err
 	}
-	s = plugin.Source{Company: api.CompanyID(rc), Stored: map[string]company.NewFile{}, Archive: archive, Manifest: m, Settings: settings, Modules: map[string]string{},
-		Kept: map[string]bool{}}
+	s = plugin.Source{Company: api.CompanyID(rc), Stored: map[string]company.NewFile{}, Archive: archive,
+		Manifest: m, Settings: settings, Modules: map[string]string{}, Kept: map[string]bool{}}
 	if was != nil {
 		old, stored, err := plugin.ReadStored(was.Now)
 		if err != nil {
@@ -423,7 +423,8 @@ func stored(rc *api.Request, a app.App) (s plugin.Source, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		var ok bool
 		if f, ok = file.AssetByID(tx, a.Now.Archive); !ok {
-			return api.Conflict("The archive of the version in use is gone, so that an upgrade could not be taken back; remove the app, and install the new version", nil)
+			return api.Conflict("The archive of the version in use is gone, so that an upgrade could not be "+
+				"taken back; remove the app, and install the new version", nil)
 		}
 		ref, _ = company.BlobOf(tx, a.Company, f.SHA256)
 		return nil

@@ -19,8 +19,9 @@ import (
 func serviceRoutes() []api.Route {
 	const tag, at = "apps", "/api/companies/{companyId}/services"
 	return []api.Route{
-		{Method: "GET", Path: at, Tag: tag, Summary: "List the services that the apps of a company offer, with their contracts",
-			Out: []appServiceRow{}, Handle: listServices},
+		{Method: "GET", Path: at, Tag: tag,
+			Summary: "List the services that the apps of a company offer, with their contracts",
+			Out:     []appServiceRow{}, Handle: listServices},
 		{Method: "POST", Path: at + "/{app}/{service}/call", Tag: tag, Once: true,
 			Summary: "Call a method of a service of an app, wherever it runs", In: appCallBody{}, Out: appCallAnswer{},
 			Timeout: calls.MaxTimeout + 5*time.Second, Handle: callService},
