@@ -159,7 +159,8 @@ func TestAttentionListsWhatWaitsForAPerson(t *testing.T) {
 	h.Call("PATCH", "/api/agents/"+h.Worker+"/budgets", `{"budgetMonthlyCents":100}`).Want(t, 200, "")
 	spend := func(cents string) {
 		h.Call("POST", in+"/cost-events",
-			`{"agentId":"`+h.Worker+`","provider":"x","model":"y","costCents":`+cents+`,"occurredAt":"2026-11-21T03:00:00.000Z"}`).Want(t, 201, "")
+			`{"agentId":"`+h.Worker+`","provider":"x","model":"y","costCents":`+cents+
+				`,"occurredAt":"2026-11-21T03:00:00.000Z"}`).Want(t, 201, "")
 	}
 	spend("85")
 	h.Call("GET", in+"/attention", "").Want(t, 200, `"budget_alert":1`).Want(t, 200, `"summaryExcerpt":"a yacht"`).

@@ -17,10 +17,13 @@ func TestBookingsAndTheirReports(t *testing.T) {
 	in := "/api/companies/" + string(of)
 	agent := h.NewAgent(of, "Ada", "true")
 	post := func(body string) apitest.Answer { return h.Call("POST", in+"/finance-events", body) }
-	post(`{"eventKind":"platform_fee","biller":"stripe","amountCents":250,"occurredAt":"2026-11-20T12:00:00Z","agentId":"`+agent+`","quantity":0,"unit":"request",
+	post(`{"eventKind":"platform_fee","biller":"stripe","amountCents":250,"occurredAt":"2026-11-20T12:00:00Z","agentId":"`+
+		agent+`","quantity":0,"unit":"request",
 		"metadataJson":{"note":"x","apiKey":"canary-of-finance"}}`).Want(t, 201, `"direction":"debit"`)
-	post(`{"eventKind":"credit_purchase","direction":"credit","biller":"stripe","amountCents":1000,"occurredAt":"2026-11-20T13:00:00Z"}`).Want(t, 201, `"metadataJson":null`)
-	post(`{"eventKind":"platform_fee","biller":"openrouter","amountCents":50,"estimated":true,"occurredAt":"2026-11-21T13:00:00Z"}`).Want(t, 201, `"estimated":true`)
+	post(`{"eventKind":"credit_purchase","direction":"credit","biller":"stripe","amountCents":1000,`+
+		`"occurredAt":"2026-11-20T13:00:00Z"}`).Want(t, 201, `"metadataJson":null`)
+	post(`{"eventKind":"platform_fee","biller":"openrouter","amountCents":50,"estimated":true,`+
+		`"occurredAt":"2026-11-21T13:00:00Z"}`).Want(t, 201, `"estimated":true`)
 	for _, c := range []struct {
 		body   string
 		status int
@@ -29,8 +32,10 @@ func TestBookingsAndTheirReports(t *testing.T) {
 		{`{"eventKind":"gift","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z"}`, 400},
 		{`{"eventKind":"platform_fee","biller":"b","amountCents":-1,"occurredAt":"2026-11-20T12:00:00Z"}`, 400},
 		{`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"soon"}`, 400},
-		{`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","metadataJson":[1]}`, 400},
-		{`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","currency":"EUR"}`, 422},
+		{`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","metadataJson":[1]}`,
+			400},
+		{`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","currency":"EUR"}`,
+			422},
 		{`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","agentId":"` +
 			other + `"}`, 404},
 	} {
@@ -39,18 +44,23 @@ func TestBookingsAndTheirReports(t *testing.T) {
 		}
 	}
 	h.Call("POST", "/api/companies/"+other+"/finance-events",
-		`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","agentId":"`+agent+`"}`).Want(t, 404, "Agent not found")
+		`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","agentId":"`+
+			agent+`"}`).Want(t, 404, "Agent not found")
 	get := func(path, want string) string {
 		t.Helper()
 		a := h.Call("GET", in+path, "").Want(t, 200, want)
 		return string(a.Body)
 	}
-	get("/costs/finance-summary", `"debitCents":300,"creditCents":1000,"netCents":-700,"estimatedDebitCents":50,"eventCount":3`)
+	get("/costs/finance-summary",
+		`"debitCents":300,"creditCents":1000,"netCents":-700,"estimatedDebitCents":50,"eventCount":3`)
 	get("/costs/finance-summary?from=2026-11-21T00:00:00Z",
 		`"debitCents":50,"creditCents":0,"netCents":50,"estimatedDebitCents":50,"eventCount":1`)
 	get("/costs/finance-by-biller",
-		`{"biller":"stripe","debitCents":250,"creditCents":1000,"netCents":-750,"estimatedDebitCents":0,"eventCount":2,"kindCount":2}`)
-	get("/costs/finance-by-kind", `{"eventKind":"platform_fee","debitCents":300,"creditCents":0,"netCents":300,"estimatedDebitCents":50,"eventCount":2,"billerCount":2}`)
+		`{"biller":"stripe","debitCents":250,"creditCents":1000,"netCents":-750,"estimatedDebitCents":0,`+
+			`"eventCount":2,"kindCount":2}`)
+	get("/costs/finance-by-kind",
+		`{"eventKind":"platform_fee","debitCents":300,"creditCents":0,"netCents":300,"estimatedDebitCents":50,`+
+			`"eventCount":2,"billerCount":2}`)
 	if list := get("/costs/finance-events?limit=1", `"biller":"openrouter"`); strings.Contains(list, "stripe") {
 		t.Errorf("more than one: %s", list)
 	}
@@ -65,7 +75,9 @@ func TestBookingsAndTheirReports(t *testing.T) {
 		`{"scopeType":"agent","scopeId":"`+agent+`","windowKind":"rolling_24h","amount":100}`).
 		Want(t, 200, `"windowKind":"rolling_24h"`)
 	h.Call("POST", in+"/cost-events",
-		`{"agentId":"`+agent+`","provider":"p","model":"m","costCents":100,"billingCode":"R&D","occurredAt":"2026-11-20T12:00:00Z"}`).Want(t, 201, "")
+		`{"agentId":"`+agent+
+			`","provider":"p","model":"m","costCents":100,"billingCode":"R&D","occurredAt":"2026-11-20T12:00:00Z"}`).
+		Want(t, 201, "")
 	get("/costs/by-billing-code", `[{"billingCode":"R&D","costCents":100,`)
 	open := h.Call("GET", in+"/budget-incidents?status=open", "").Want(t, 200, `"thresholdType":"hard"`).Decode(t).([]any)
 	get("/budget-incidents?status=resolved", `[]`)
@@ -93,7 +105,8 @@ func TestCostsByDay(t *testing.T) {
 		{ada, "m2", "2026-11-20T12:00:00Z", "80", ""},
 	} {
 		h.Call("POST", in+"/cost-events",
-			`{"agentId":"`+c.agent+`","provider":"p","model":"`+c.model+`","costCents":`+c.cents+`,"occurredAt":"`+c.at+`"`+c.more+`}`).Want(t, 201, "")
+			`{"agentId":"`+c.agent+`","provider":"p","model":"`+c.model+`","costCents":`+c.cents+`,"occurredAt":"`+
+				c.at+`"`+c.more+`}`).Want(t, 201, "")
 	}
 	type line struct {
 		Date, AgentName, ProjectName, Model string

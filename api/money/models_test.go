@@ -17,7 +17,9 @@ const canaryKey = "sk-canary-4711-do-not-show"
 func TestUpstreamsAndTheirKeys(t *testing.T) {
 	h := apitest.NewHarness(t)
 	all := "/api/companies/" + h.Company("Acme") + "/model-providers"
-	a := h.Call("POST", all, `{"name":"claude","kind":"anthropic","apiKey":"`+canaryKey+`","models":[{"name":"tier/strong","as":"claude-opus-4-1"},{"name":"claude-*"}]}`).
+	a := h.Call("POST", all,
+		`{"name":"claude","kind":"anthropic","apiKey":"`+canaryKey+
+			`","models":[{"name":"tier/strong","as":"claude-opus-4-1"},{"name":"claude-*"}]}`).
 		Want(t, 201, `"baseUrl":"https://api.anthropic.com"`)
 	id := a.Field(t, "id")
 	h.Call("GET", all, "").Want(t, 200, `"hasKey":true`)

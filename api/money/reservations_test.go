@@ -18,7 +18,8 @@ func TestWhatIsHeldIsShownAndWrittenOff(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := ledger.CompanyID(h.Company("Acme"))
 	agent := h.Call("POST", "/api/companies/"+string(of)+"/agents",
-		`{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"},"budgetMonthlyCents":100}`).
+		`{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"},`+
+			`"budgetMonthlyCents":100}`).
 		Want(t, 201, "").Field(t, "id")
 	self := string(h.Node.Keys.ID())
 	node, own := ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}
