@@ -18,8 +18,8 @@ func TestTheGateReadsTheTree(t *testing.T) {
 	key := h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
 	run := h.Running(ledger.CompanyID(of), ada)
 	label := func(name string) apitest.Answer {
-		return h.Call("POST", "/api/companies/"+of+"/labels", `{"name":"`+name+`","color":"#ff0000"}`, "Authorization: Bearer "+key,
-			"X-Paperclip-Run-Id: "+run)
+		return h.Call("POST", "/api/companies/"+of+"/labels", `{"name":"`+name+`","color":"#ff0000"}`,
+			"Authorization: Bearer "+key, "X-Paperclip-Run-Id: "+run)
 	}
 	at := "/companies/" + of
 	label("before").Want(t, 201, "")

@@ -149,7 +149,8 @@ type sight struct {
 }
 
 func sightOf(tx *ledger.Tx, rc *api.Request) sight {
-	return sight{rules.TreePolicy(tx, rc.Actor), rules.TreeImplied(tx, rc.Actor), rules.TreeSubjects(tx, rc.Actor), int64(core.TimeOf(rc.Now()))}
+	return sight{rules.TreePolicy(tx, rc.Actor), rules.TreeImplied(tx, rc.Actor), rules.TreeSubjects(tx, rc.Actor),
+		int64(core.TimeOf(rc.Now()))}
 }
 
 // may reports whether a caller may do an action on a path. Who could take a denial back is not kept from seeing it.

@@ -15,8 +15,14 @@ import (
 func TestMain(m *testing.M) { shimtest.Main(m) }
 
 // finish is a script of an agent that ends its issue with a comment and tells what it cost.
-const finish = `curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"small","inputTokens":40,"outputTokens":2,"costCents":3,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}' $PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
-curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '{"status":"done","comment":"Found 2 potential issues"}' $PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID >/dev/null`
+const finish = `curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: ` +
+	`$PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '{"agentId":"'$PAPERCLIP_AGENT_ID'",` +
+	`"heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"small","inputTokens":40,"outputTokens":2,` +
+	`"costCents":3,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}' ` +
+	`$PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
+curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H ` +
+	`'Content-Type: application/json' -d '{"status":"done","comment":"Found 2 potential issues"}' ` +
+	`$PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID >/dev/null`
 
 // hand makes an agent that hands its work on, gives it an issue, and waits until the issue has a status.
 func hand(t *testing.T, h *apitest.Harness, of ledger.CompanyID, name, config, title, status string) entity.Issue {
@@ -64,8 +70,8 @@ func TestATaskIsHandedToAnotherMesh(t *testing.T) {
 	// A token for another agent is refused, and the run says so.
 	other := far.NewAgent(there, "Other", "true")
 	a := near.Call("POST", "/api/companies/"+string(here)+"/agents",
-		fmt.Sprintf(`{"name":"Wrong","role":"engineer","adapterType":"weftos","adapterConfig":{"baseUrl":%q,"token":%q,"agentId":%q}}`,
-			far.Web, token, other)).Want(t, 201, "").Field(t, "id")
+		fmt.Sprintf(`{"name":"Wrong","role":"engineer","adapterType":"weftos","adapterConfig":{"baseUrl":%q,`+
+			`"token":%q,"agentId":%q}}`, far.Web, token, other)).Want(t, 201, "").Field(t, "id")
 	id := near.Call("POST", "/api/companies/"+string(here)+"/issues",
 		fmt.Sprintf(`{"title":"Spy","assigneeAgentId":%q,"status":"todo"}`, a)).Want(t, 201, "").Field(t, "id")
 	near.Until("the run to fail", func(tx *ledger.Tx) bool {
@@ -154,7 +160,8 @@ func TestTheGateAnswersBothForms(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	a := h.Call("POST", "/api/v1/govern",
-		`{"action":"execute_shell_command","agent_id":"agent-reviewer","context":{"command":"rm -rf /tmp/build","risk":0.7}}`).Want(t, 200, "")
+		`{"action":"execute_shell_command","agent_id":"agent-reviewer","context":{"command":"rm -rf /tmp/build",`+
+			`"risk":0.7}}`).Want(t, 200, "")
 	var got struct {
 		Decision    string
 		Reason      string
