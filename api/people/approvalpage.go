@@ -57,10 +57,15 @@ func (v approvalView) page() string {
 		}
 	}
 	put(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>`, v.Title, `</title>
-<style>body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:3rem auto;padding:0 1rem;color:#1b1b1b;background:#fff}
-dt{font-weight:600}dd{margin:0 0 .6rem}code{overflow-wrap:anywhere}input{display:block;width:100%;box-sizing:border-box;padding:.5rem;margin:.2rem 0 .8rem;font:inherit}
-button{font:inherit;padding:.5rem 1.2rem;margin-right:.6rem}.note{border-left:4px solid #888;padding:.2rem .8rem}</style></head>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, `+
+		`initial-scale=1"><title>`, v.Title, `</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:3rem auto;padding:0 `+
+		`1rem;color:#1b1b1b;background:#fff}
+dt{font-weight:600}dd{margin:0 0 `+
+		`.6rem}code{overflow-wrap:anywhere}input{display:block;width:100%;box-sizing:border-box;padding:.5rem;margin:.2rem `+
+		`0 .8rem;font:inherit}
+button{font:inherit;padding:.5rem 1.2rem;margin-right:.6rem}.note{border-left:4px solid #888;padding:.2rem `+
+		`.8rem}</style></head>
 <body><h1>`, v.Title, `</h1>
 `)
 	if v.Message != "" {
@@ -89,8 +94,10 @@ button{font:inherit;padding:.5rem 1.2rem;margin-right:.6rem}.note{border-left:4p
 func (v approvalView) forms(put func(...string)) {
 	const form = `<form method="post"><input type="hidden" name="token" value="`
 	if v.User == "" {
-		put("\n"+form, v.Token, `"><label>E-mail address<input type="email" name="email" autocomplete="username" required></label>
-<label>Password<input type="password" name="password" autocomplete="current-password" required></label><button name="do" value="sign-in">Sign in</button></form>`)
+		put("\n"+form, v.Token,
+			`"><label>E-mail address<input type="email" name="email" autocomplete="username" required></label>
+<label>Password<input type="password" name="password" autocomplete="current-password" required></label><button `+
+				`name="do" value="sign-in">Sign in</button></form>`)
 		return
 	}
 	put("\n<p>You are signed in as ", v.User,
