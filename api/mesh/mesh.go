@@ -295,7 +295,9 @@ type revokedNode struct {
 
 // An exposedSecret is a secret that a revoked node could decrypt.
 type exposedSecret struct {
-	Type      string                      `json:"type"` // "secret", "config" (values in the configuration of something), "join_token" or "owner_key"; the last two were revoked too
+	// "secret", "config" (values in the configuration of something), "join_token" or "owner_key"; the last two were
+	// revoked too
+	Type      string                      `json:"type"`
 	CompanyID core.Null[ledger.CompanyID] `json:"companyId"`
 	Company   core.NullText               `json:"company"`
 	ID        string                      `json:"id"`
