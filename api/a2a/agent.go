@@ -18,8 +18,8 @@ func seen(tx *ledger.Tx, rc *api.Request) (out []entity.Company) {
 	return out
 }
 
-// find returns the agent that ref names: its ID, COMPANY.NAME or COMPANY/NAME, or a name or "" where the caller sees one
-// company.
+// find returns the agent that ref names: its ID, COMPANY.NAME or COMPANY/NAME, or a name or "" where the caller sees
+// one company.
 func find(tx *ledger.Tx, rc *api.Request, ref string) (entity.Agent, error) {
 	if id := strings.ToLower(ref); api.IsUUID(id) {
 		a, ok := entity.AgentByID(tx, id)

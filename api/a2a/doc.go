@@ -1,10 +1,10 @@
-// Package a2a serves the Agent2Agent protocol 1.0: cards that say which agents there are, and tasks, each of which is an
-// issue of a company with its runs.
+// Package a2a serves the Agent2Agent protocol 1.0: cards that say which agents there are, and tasks, each of which is
+// an issue of a company with its runs.
 //
 // A card is under /.well-known/agent-card.json for the mesh, and under /a2a/AGENT/.well-known/agent-card.json for one
 // agent. Both bindings of the protocol over HTTP, JSON-RPC and HTTP+JSON, are under /a2a and /a2a/AGENT. AGENT is the
-// ID of an agent, COMPANY.NAME, or a name where the caller sees one company; COMPANY is the company's ID or the prefix of its issues.
-// Under /a2a the tenant, the metadata's "agent", or the only company's CEO says which agent is meant.
+// ID of an agent, COMPANY.NAME, or a name where the caller sees one company; COMPANY is the company's ID or the prefix
+// of its issues. Under /a2a the tenant, the metadata's "agent", or the only company's CEO says which agent is meant.
 //
 // The ID of a task is the ID of its issue. The methods of version 0.3 (message/send and so on) are understood too, and
 // answered in the form of that version.

@@ -55,7 +55,8 @@ type (
 		Metadata   json.RawMessage `json:"metadata,omitempty"`
 		References []string        `json:"referenceTaskIds,omitempty"`
 	}
-	// A Part is a piece of a message or an artifact: a text, bytes, a link or data. Kind and File are those of version 0.3.
+	// A Part is a piece of a message or an artifact: a text, bytes, a link or data. Kind and File are those of version
+	// 0.3.
 	Part struct {
 		Text      *string         `json:"text,omitempty"`
 		Raw       []byte          `json:"raw,omitempty"`
