@@ -16,17 +16,25 @@ import (
 func TestExecuteRunsATask(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Kernel"))
-	const curl = `curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json'`
+	const curl = `curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: ` +
+		`$PAPERCLIP_RUN_ID" -H 'Content-Type: application/json'`
 	// It first requests an embedding, which is only a part of its costs.
 	good := h.NewAgent(of, "Reviewer",
-		curl+` -d '{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"embed","inputTokens":7,"costCents":0,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}' $PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
-`+curl+` -d '{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"small","inputTokens":1000,"outputTokens":234,"costCents":3,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}' $PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
-curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '{"status":"done","comment":"Found 2 potential issues"}' $PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID >/dev/null`)
+		curl+` -d '{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local",`+
+			`"model":"embed","inputTokens":7,"costCents":0,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}' `+
+			`$PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
+`+curl+` -d '{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local",`+
+			`"model":"small","inputTokens":1000,"outputTokens":234,"costCents":3,"occurredAt":"'$(date -u `+
+			`+%Y-%m-%dT%H:%M:%SZ)'"}' $PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
+curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H `+
+			`'Content-Type: application/json' -d '{"status":"done","comment":"Found 2 potential issues"}' `+
+			`$PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID >/dev/null`)
 	bad := h.NewAgent(of, "Faulty", "echo broken; exit 3")
 	slow := h.NewAgent(of, "Slow", "sleep 100")
 
 	a := h.Call("POST", "/api/v1/execute",
-		`{"agent_id":"reviewer","task":"Review PR #42\nfor security issues","context":{"company_id":"`+string(of)+`","pr_number":42,"budget_remaining_usd":1.5}}`).
+		`{"agent_id":"reviewer","task":"Review PR #42\nfor security issues","context":{"company_id":"`+string(of)+
+			`","pr_number":42,"budget_remaining_usd":1.5}}`).
 		Want(t, 200, `"result":"Found 2 potential issues"`).Want(t, 200, `"score":1,`).Want(t, 200, `"tokens_used":1241`).
 		Want(t, 200, `"cost_usd":0.03`).
 		Want(t, 200, `"model":"small"`).Want(t, 200, `"status":"succeeded"`)

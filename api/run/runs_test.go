@@ -164,8 +164,12 @@ func TestALogOfACommandThatIsYetToBeOpenedIsEmpty(t *testing.T) {
 	of := ledger.CompanyID(h.Company("Acme"))
 	project := h.Call("POST", "/api/companies/"+string(of)+"/projects", `{"name":"Boat"}`).Want(t, 201, "").Field(t, "id")
 	in := "/api/projects/" + project + "/workspaces"
-	space := h.Call("POST", in, `{"name":"Hull","cwd":"`+t.TempDir()+`","runtimeConfig":{"workspaceRuntime":{"jobs":[{"id":"weld","name":"Weld","command":"true"}]}}}`).Want(t, 201, "").Field(t, "id")
-	op := h.Call("POST", in+"/"+space+"/runtime-commands/run", `{"workspaceCommandId":"weld"}`).Want(t, 200, "").Decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)
+	space := h.Call("POST", in,
+		`{"name":"Hull","cwd":"`+t.TempDir()+
+			`","runtimeConfig":{"workspaceRuntime":{"jobs":[{"id":"weld","name":"Weld","command":"true"}]}}}`).
+		Want(t, 201, "").Field(t, "id")
+	op := h.Call("POST", in+"/"+space+"/runtime-commands/run", `{"workspaceCommandId":"weld"}`).Want(t, 200, "").
+		Decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)
 	at := "/api/workspace-operations/" + op + "/log"
 	h.Call("GET", at, "").Want(t, 404, "not found") // no node has started it
 	self := string(h.Node.Keys.ID())
