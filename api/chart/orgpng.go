@@ -278,8 +278,10 @@ func (b *box) Draw(w *strings.Builder) {
 	if !ok {
 		colour = "#16a34a"
 	}
-	fmt.Fprintf(w, `<g transform="translate(%d, %d)"><rect width="%d" height="%d" rx="8" fill="#fff" stroke="#d6d3d1"/><circle cx="%d" cy="14" r="5" fill="%s"/>`+
-		`<text x="12" y="24" font-size="14" font-weight="bold">%s</text><text x="12" y="43" font-size="12" fill="#57534e">%s · %s</text></g>`+"\n",
+	fmt.Fprintf(w, `<g transform="translate(%d, %d)"><rect width="%d" height="%d" rx="8" fill="#fff" `+
+		`stroke="#d6d3d1"/><circle cx="%d" cy="14" r="5" fill="%s"/>`+
+		`<text x="12" y="24" font-size="14" font-weight="bold">%s</text><text x="12" y="43" font-size="12" `+
+		`fill="#57534e">%s · %s</text></g>`+"\n",
 		b.x, b.y, boxWidth, boxHeight, boxWidth-14, colour, Escaped(b.Node.Name, 18), Escaped(b.Node.Role, 14),
 		Escaped(string(b.Node.Status), 16))
 }
