@@ -21,7 +21,8 @@ type importBody struct {
 	Source struct {
 		Type     string          `json:"type" enum:"inline,github"`
 		RootPath api.Opt[string] `json:"rootPath" maxLength:"500"`
-		Files    json.RawMessage `json:"files,omitempty" maxBytes:"67108864"` // by path: text, or {encoding: "base64", data, contentType}
+		// by path: text, or {encoding: "base64", data, contentType}
+		Files    json.RawMessage `json:"files,omitempty" maxBytes:"67108864"`
 		Expected *int            `json:"expectedFileCount,omitempty"`
 		URL      string          `json:"url,omitempty" maxLength:"2000"`
 	} `json:"source"`

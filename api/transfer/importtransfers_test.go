@@ -130,7 +130,8 @@ func TestTeamsOfTheCatalog(t *testing.T) {
 		t.Fatalf("%d teams", len(list))
 	}
 	id := list[0].(map[string]any)["id"].(string)
-	for _, f := range h.Call("GET", "/api/teams/catalog/"+id, "").Want(t, 200, "").Decode(t).(map[string]any)["files"].([]any) {
+	for _, f := range h.Call("GET", "/api/teams/catalog/"+id, "").Want(t, 200, "").
+		Decode(t).(map[string]any)["files"].([]any) {
 		row := f.(map[string]any)
 		text := h.Call("GET", "/api/teams/catalog/"+id+"/files?path="+url.QueryEscape(row["path"].(string)), "").
 			Want(t, 200, "").Field(t, "content")
