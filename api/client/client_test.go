@@ -114,7 +114,8 @@ func TestFollowResumesAtAnotherNode(t *testing.T) {
 				http.Error(w, `{"error":"resumed at `+got+`"}`, 400)
 				return
 			}
-			fmt.Fprintf(w, "retry: 1000\n\nevent: activity.logged\ndata: {\"id\":%d}\n\nid: %d\nevent: activity.logged\ndata: {\"id\":%d}\n\n", id, id, id)
+			fmt.Fprintf(w, "retry: 1000\n\nevent: activity.logged\ndata: {\"id\":%d}\n\nid: %d\nevent: "+
+				"activity.logged\ndata: {\"id\":%d}\n\n", id, id, id)
 		}
 	}
 	n := newNodes(t, stream(6), stream(7), stream(8))
