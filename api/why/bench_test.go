@@ -15,7 +15,8 @@ import (
 )
 
 // BenchmarkWhy asks why issues, comments and entries are there, in a company whose chain
-// has a million entries: issues, most of them below the one before, and their comments. SELVAGE_ENTRIES asks for another number.
+// has a million entries: issues, most of them below the one before, and their comments. SELVAGE_ENTRIES asks for
+// another number.
 func BenchmarkWhy(b *testing.B) {
 	entries, _ := strconv.Atoi(os.Getenv("SELVAGE_ENTRIES"))
 	if entries == 0 {

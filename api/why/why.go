@@ -90,13 +90,14 @@ type (
 		Height  uint64           `json:"height"`    // raft index of the state that answers
 	}
 	pathway struct {
-		Company   ledger.CompanyID `json:"companyId"`
-		Found     bool             `json:"found"`
-		Direction cause.Direction  `json:"direction"` // forward: from led to to; back: to led to from; mixed: neither; "" without a path
-		Nodes     []node           `json:"nodes"`     // from the first to the second
-		Edges     []edge           `json:"edges"`     // edge n is between node n and node n+1
-		More      bool             `json:"more"`      // the search stopped at a bound
-		Height    uint64           `json:"height"`
+		Company ledger.CompanyID `json:"companyId"`
+		Found   bool             `json:"found"`
+		// forward: from led to to; back: to led to from; mixed: neither; "" without a path
+		Direction cause.Direction `json:"direction"`
+		Nodes     []node          `json:"nodes"` // from the first to the second
+		Edges     []edge          `json:"edges"` // edge n is between node n and node n+1
+		More      bool            `json:"more"`  // the search stopped at a bound
+		Height    uint64          `json:"height"`
 	}
 )
 

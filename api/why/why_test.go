@@ -38,9 +38,11 @@ func tell(t *testing.T) *story {
 	s.run2 = h.Start(ledger.CompanyID(s.of), s.runOf(s.sub))
 	h.Call("PATCH", "/api/agents/"+s.bob+"/budgets", `{"budgetMonthlyCents":10}`).Want(t, 200, "")
 	s.cost = h.Call("POST", in+"/cost-events",
-		`{"agentId":"`+s.bob+`","issueId":"`+s.sub+`","heartbeatRunId":"`+s.run2+`","provider":"openai","model":"gpt-5","costCents":12,"occurredAt":"`+
+		`{"agentId":"`+s.bob+`","issueId":"`+s.sub+`","heartbeatRunId":"`+s.run2+
+			`","provider":"openai","model":"gpt-5","costCents":12,"occurredAt":"`+
 			time.Now().UTC().Format(time.RFC3339)+`"}`, s.asBob, "X-Paperclip-Run-Id: "+s.run2).Want(t, 201, "").Field(t, "id")
-	for _, row := range h.Call("GET", in+"/budgets/overview", "").Want(t, 200, "").Decode(t).(map[string]any)["activeIncidents"].([]any) {
+	for _, row := range h.Call("GET", in+"/budgets/overview", "").Want(t, 200, "").
+		Decode(t).(map[string]any)["activeIncidents"].([]any) {
 		if row := row.(map[string]any); row["thresholdType"] == "hard" {
 			s.incident = row["id"].(string)
 		}
@@ -122,7 +124,8 @@ func TestTheChainOfABudgetStop(t *testing.T) {
 	nodes, _, _ = s.walk("why", s.ticket)
 	wantAll(t, "why by an identifier", nodes, "issue:"+s.sub, "issue:"+s.top, "run:"+s.run1)
 
-	way := s.Call("GET", "/api/v1/path?from="+s.top+"&to=incident:"+s.incident, "").Want(t, 200, `"found":true`).Decode(t).(map[string]any)
+	way := s.Call("GET", "/api/v1/path?from="+s.top+"&to=incident:"+s.incident, "").Want(t, 200, `"found":true`).
+		Decode(t).(map[string]any)
 	if way["direction"] != "forward" || len(way["nodes"].([]any)) != len(way["edges"].([]any))+1 {
 		t.Errorf("the way there: %v", way)
 	}
