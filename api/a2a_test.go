@@ -48,16 +48,22 @@ func TestBadRequestsOfA2A(t *testing.T) {
 	rpc("SendMessage", `{"message":{"role":"ROLE_USER","parts":[{"text":"x"}]}}`, "message.messageId")
 	rpc("ListTasks", `{"pageSize":1000}`, "pageSize: 1 to 100")
 	rpc("ListTasks", `{"pageToken":"x"}`, "pageToken")
-	rpc("SendMessage", `{"message":{"messageId":"m0","role":"ROLE_USER","parts":[{"text":"x"}]},"configuration":{"returnImmediately":true,"taskPushNotificationConfig":{"url":"ftp://x"}}}`, "url: an http or https address")
+	rpc("SendMessage",
+		`{"message":{"messageId":"m0","role":"ROLE_USER","parts":[{"text":"x"}]},`+
+			`"configuration":{"returnImmediately":true,"taskPushNotificationConfig":{"url":"ftp://x"}}}`,
+		"url: an http or https address")
 
 	// The same message is the same task, in the form of each version.
-	const message = `{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"Weld"},{"data":{"arm":1}}]},"configuration":{"returnImmediately":true}}`
+	const message = `{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"Weld"},` +
+		`{"data":{"arm":1}}]},"configuration":{"returnImmediately":true}}`
 	first := rpc("SendMessage", message, `"state":"TASK_STATE_SUBMITTED"`)
 	id := taskIn(t, first)
 	if again := taskIn(t, rpc("SendMessage", message, "")); again != id {
 		t.Errorf("sent twice, it is the tasks %s and %s", id, again)
 	}
-	rpc("message/send", `{"message":{"kind":"message","messageId":"m1","role":"user","parts":[{"kind":"text","text":"Weld"}]},"configuration":{"blocking":false}}`, `"kind":"task"`)
+	rpc("message/send",
+		`{"message":{"kind":"message","messageId":"m1","role":"user","parts":[{"kind":"text","text":"Weld"}]},`+
+			`"configuration":{"blocking":false}}`, `"kind":"task"`)
 	rpc("tasks/get", `{"id":"`+id+`"}`, `"state":"submitted"`)
 	h.Call("GET", "/a2a/tasks/"+id, "").Want(t, 200, `"text":"Weld\n\n`)
 	h.Call("POST", "/a2a/tasks/"+id+":fly", "{}").Want(t, 404, "METHOD_NOT_FOUND")

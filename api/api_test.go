@@ -150,8 +150,10 @@ func TestALostQuorumIsToldWithWhoIsHeard(t *testing.T) {
 		return h.Call("POST", labels, `{"name":"bug","color":"#ff0000"}`)
 	}
 	a := write(consensus.ErrNoQuorum).
-		Want(t, 503, `"error":"No quorum: n1 hears 0 of 2 others (n2 and n3 are silent). Nothing was changed; try again","code":"no_quorum"`)
-	a.Want(t, 503, `"details":{"node":"n1","heard":[],"silent":["n2","n3"],"enough":false,"leaderlessSeconds":12,"outcome":"none"}`)
+		Want(t, 503, `"error":"No quorum: n1 hears 0 of 2 others (n2 and n3 are silent). Nothing was changed; `+
+			`try again","code":"no_quorum"`)
+	a.Want(t, 503, `"details":{"node":"n1","heard":[],"silent":["n2","n3"],"enough":false,"leaderlessSeconds":12,`+
+		`"outcome":"none"}`)
 	if a.Header.Get("Retry-After") == "" || a.Header.Get("X-Selvage-Node-Name") != "n1" {
 		t.Errorf("headers %v", a.Header)
 	}
@@ -447,7 +449,9 @@ func TestEventsTellOfTheMeshOnDemand(t *testing.T) {
 	agents, stop := follow(t, url+"?mesh=true", asAda)
 	defer stop()
 	const rules = "/api/v1/govern/amendments"
-	h.Call("POST", rules, `{"rules":[{"id":"ACM-1","branch":"executive","severity":"critical","on":["goal.create"],"when":"rank == \"worker\"","reason":"{act} is for managers"}]}`).
+	h.Call("POST", rules,
+		`{"rules":[{"id":"ACM-1","branch":"executive","severity":"critical","on":["goal.create"],"when":"rank == `+
+			`\"worker\"","reason":"{act} is for managers"}]}`).
 		Want(t, 201, "")
 	h.Call("POST", rules+"/1/sign", `{}`).Want(t, 200, "")
 	h.Call("POST", rules+"/1/enact", "").Want(t, 200, "")
@@ -468,7 +472,8 @@ func TestEventsTellOfTheMeshOnDemand(t *testing.T) {
 				if ev.Company == of {
 					t.Errorf("a company that is another one has the ID %s", of)
 				}
-			} else if (ev.Company == "") != slices.Contains([]string{"governance.proposed", "governance.signed", "governance.amended"},
+			} else if (ev.Company == "") != slices.Contains(
+				[]string{"governance.proposed", "governance.signed", "governance.amended"},
 				ev.Payload.Action) {
 				t.Errorf("%s is of company %q", ev.Payload.Action, ev.Company)
 			}
@@ -484,7 +489,8 @@ func TestEventsTellOfTheMeshOnDemand(t *testing.T) {
 	}{
 		{"who asks for nothing", plain, "label.created"},
 		{"an agent", agents, "governance.denied label.created"},
-		{"an administrator", whole, "governance.proposed governance.signed governance.amended governance.denied company.created label.created"},
+		{"an administrator", whole,
+			"governance.proposed governance.signed governance.amended governance.denied company.created label.created"},
 	} {
 		if got := strings.Join(told(c.next), " "); got != c.want {
 			t.Errorf("%s is told of %s, want %s", c.who, got, c.want)

@@ -24,7 +24,8 @@ func largePackage(n, comments int) portable.Files {
 		at := fmt.Sprintf("tasks/big-%d/", i+1)
 		files[at+"TASK.md"] = portable.Text(fmt.Sprintf("---\nname: \"Task %d\"\n---\n%s", i+1,
 			strings.Repeat("what is to be done, ", 15)))
-		fmt.Fprintf(&side, "  big-%d:\n    identifier: BIG-%d\n    status: todo\n    priority: high\n    comments:\n", i+1, i+1)
+		fmt.Fprintf(&side,
+			"  big-%d:\n    identifier: BIG-%d\n    status: todo\n    priority: high\n    comments:\n", i+1, i+1)
 		for c := range comments {
 			fmt.Fprintf(&side, "      - {authorType: user, body: \"%s\"}\n", strings.Repeat(fmt.Sprintf("remark %d: ", c), 20))
 		}

@@ -39,27 +39,45 @@ type inner struct {
 func TestBodiesAreRefusedInTheContractsWords(t *testing.T) {
 	const required = `{"title":"x",`
 	for body, want := range map[string]string{
-		`{}`:                           `[{"expected":"string","code":"invalid_type","path":["title"],"message":"Invalid input: expected string, received undefined"}]`,
-		`[]`:                           `[{"expected":"object","code":"invalid_type","path":[],"message":"Invalid input: expected object, received array"}]`,
-		`{"title":null}`:               `[{"expected":"string","code":"invalid_type","path":["title"],"message":"Invalid input: expected string, received null"}]`,
-		`{"title":7}`:                  `[{"expected":"string","code":"invalid_type","path":["title"],"message":"Invalid input: expected string, received number"}]`,
-		`{"title":""}`:                 `[{"origin":"string","code":"too_small","minimum":1,"inclusive":true,"path":["title"],"message":"Too small: expected string to have >=1 characters"}]`,
-		`{"title":"123456"}`:           `[{"origin":"string","code":"too_big","maximum":5,"inclusive":true,"path":["title"],"message":"Too big: expected string to have <=5 characters"}]`,
-		required + `"note":"語語語"}`:     `[{"origin":"string","code":"too_big","maximum":6,"inclusive":true,"path":["note"],"message":"Too big: expected string to have <=6 bytes"}]`,
-		required + `"note":"語語語語語"}`:   `[{"origin":"string","code":"too_big","maximum":4,"inclusive":true,"path":["note"],"message":"Too big: expected string to have <=4 characters"}]`,
-		required + `"level":"galaxy"}`: `[{"code":"invalid_value","values":["company","team"],"path":["level"],"message":"Invalid option: expected one of \"company\"|\"team\""}]`,
-		required + `"level":null}`:     `[{"code":"invalid_value","values":["company","team"],"path":["level"],"message":"Invalid option: expected one of \"company\"|\"team\""}]`,
+		`{}`: `[{"expected":"string","code":"invalid_type","path":["title"],` +
+			`"message":"Invalid input: expected string, received undefined"}]`,
+		`[]`: `[{"expected":"object","code":"invalid_type","path":[],` +
+			`"message":"Invalid input: expected object, received array"}]`,
+		`{"title":null}`: `[{"expected":"string","code":"invalid_type","path":["title"],` +
+			`"message":"Invalid input: expected string, received null"}]`,
+		`{"title":7}`: `[{"expected":"string","code":"invalid_type","path":["title"],` +
+			`"message":"Invalid input: expected string, received number"}]`,
+		`{"title":""}`: `[{"origin":"string","code":"too_small","minimum":1,"inclusive":true,` +
+			`"path":["title"],"message":"Too small: expected string to have >=1 characters"}]`,
+		`{"title":"123456"}`: `[{"origin":"string","code":"too_big","maximum":5,"inclusive":true,` +
+			`"path":["title"],"message":"Too big: expected string to have <=5 characters"}]`,
+		required + `"note":"語語語"}`: `[{"origin":"string","code":"too_big","maximum":6,"inclusive":true,` +
+			`"path":["note"],"message":"Too big: expected string to have <=6 bytes"}]`,
+		required + `"note":"語語語語語"}`: `[{"origin":"string","code":"too_big","maximum":4,` +
+			`"inclusive":true,"path":["note"],"message":"Too big: expected string to have <=4 characters"}]`,
+		required + `"level":"galaxy"}`: `[{"code":"invalid_value","values":["company","team"],"path":["level"],` +
+			`"message":"Invalid option: expected one of \"company\"|\"team\""}]`,
+		required + `"level":null}`: `[{"code":"invalid_value","values":["company","team"],"path":["level"],` +
+			`"message":"Invalid option: expected one of \"company\"|\"team\""}]`,
 		required + `"agentId":"nope"}`: `[{"origin":"string","code":"invalid_format","format":"guid","pattern":"` +
 			strings.ReplaceAll(api.GuidPattern, `\`, `\\`) + `","path":["agentId"],"message":"Invalid GUID"}]`,
-		required + `"statuses":["todo","x"]}`: `[{"code":"invalid_value","values":["todo","done"],"path":["statuses",1],"message":"Invalid option: expected one of \"todo\"|\"done\""}]`,
-		required + `"statuses":[]}`:           `[{"origin":"array","code":"too_small","minimum":1,"inclusive":true,"path":["statuses"],"message":"Too small: expected array to have >=1 items"}]`,
-		required + `"cents":-1}`:              `[{"origin":"number","code":"too_small","minimum":0,"inclusive":true,"path":["cents"],"message":"Too small: expected number to be >=0"}]`,
-		required + `"cents":1.5}`:             `[{"expected":"int","code":"invalid_type","format":"safeint","path":["cents"],"message":"Invalid input: expected int, received number"}]`,
-		required + `"env":[]}`:                `[{"expected":"record","code":"invalid_type","path":["env"],"message":"Invalid input: expected record, received array"}]`,
-		required + `"inner":{"name":" ","x":1}}`: `[{"origin":"string","code":"too_small","minimum":1,"inclusive":true,"path":["inner","name"],"message":"Too small: expected string to have >=1 characters"},` +
+		required + `"statuses":["todo","x"]}`: `[{"code":"invalid_value","values":["todo","done"],` +
+			`"path":["statuses",1],"message":"Invalid option: expected one of \"todo\"|\"done\""}]`,
+		required + `"statuses":[]}`: `[{"origin":"array","code":"too_small","minimum":1,"inclusive":true,` +
+			`"path":["statuses"],"message":"Too small: expected array to have >=1 items"}]`,
+		required + `"cents":-1}`: `[{"origin":"number","code":"too_small","minimum":0,"inclusive":true,` +
+			`"path":["cents"],"message":"Too small: expected number to be >=0"}]`,
+		required + `"cents":1.5}`: `[{"expected":"int","code":"invalid_type","format":"safeint","path":["cents"],` +
+			`"message":"Invalid input: expected int, received number"}]`,
+		required + `"env":[]}`: `[{"expected":"record","code":"invalid_type","path":["env"],"message":"Invalid ` +
+			`input: expected record, received array"}]`,
+		required + `"inner":{"name":" ","x":1}}`: `[{"origin":"string","code":"too_small","minimum":1,` +
+			`"inclusive":true,"path":["inner","name"],"message":"Too small: expected string to have >=1 characters"},` +
 			`{"code":"unrecognized_keys","keys":["x"],"path":["inner"],"message":"Unrecognized key: \"x\""}]`,
-		`{"on":1,"at":"noon"}`: `[{"expected":"string","code":"invalid_type","path":["title"],"message":"Invalid input: expected string, received undefined"},` +
-			`{"expected":"boolean","code":"invalid_type","path":["on"],"message":"Invalid input: expected boolean, received number"},` +
+		`{"on":1,"at":"noon"}`: `[{"expected":"string","code":"invalid_type","path":["title"],"message":"Invalid ` +
+			`input: expected string, received undefined"},` +
+			`{"expected":"boolean","code":"invalid_type","path":["on"],"message":"Invalid input: expected ` +
+			`boolean, received number"},` +
 			`{"origin":"string","code":"invalid_format","format":"datetime","path":["at"],"message":"Invalid ISO datetime"}]`,
 	} {
 		var v sample
@@ -83,7 +101,9 @@ func TestBodiesAreRefusedInTheContractsWords(t *testing.T) {
 func TestBodiesAreDecoded(t *testing.T) {
 	id := "00000000-0000-4000-8000-00000000000A"
 	var v sample
-	err := api.DecodeBody([]byte(` {"title":"a\u00e9","agentId":null,"parentId":null,"cents":12e2,"share":0.5,"on":true,"at":"2026-11-21T03:06:12.922Z",
+	err := api.DecodeBody(
+		[]byte(` {"title":"a\u00e9","agentId":null,"parentId":null,"cents":12e2,"share":0.5,"on":true,`+
+			`"at":"2026-11-21T03:06:12.922Z",
 		"raw":{"a":[1,"}"]},"env":{"A":"b"},"statuses":["done"],"inner":{"name":" x "},"unknown":[{}]} `), &v)
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +164,8 @@ func BenchmarkDecodeCheckout(b *testing.B) {
 		Agent    string   `json:"agentId" format:"uuid"`
 		Expected []string `json:"expectedStatuses" enum:"backlog,todo,in_progress,in_review,done,blocked,cancelled" minItems:"1"`
 	}
-	body := []byte(`{"agentId":"a2c723cf-8ef3-4bb1-9755-0e3b8d72bd35","expectedStatuses":["todo","backlog","blocked","in_review"]}`)
+	body := []byte(`{"agentId":"a2c723cf-8ef3-4bb1-9755-0e3b8d72bd35","expectedStatuses":["todo","backlog",` +
+		`"blocked","in_review"]}`)
 	for b.Loop() {
 		var v checkout
 		if err := api.DecodeBody(body, &v); err != nil {

@@ -50,7 +50,8 @@ func TestMembersStayInTheirCompany(t *testing.T) {
 	}
 	// Who left, and who was a member of this very company before.
 	gone, left := h.Join(ledger.CompanyID(theirs.of), ann, "left", people.RoleOwner)
-	for _, m := range h.Call("GET", "/api/companies/"+theirs.of+"/members", "").Want(t, 200, "").Decode(t).(map[string]any)["members"].([]any) {
+	for _, m := range h.Call("GET", "/api/companies/"+theirs.of+"/members", "").Want(t, 200, "").
+		Decode(t).(map[string]any)["members"].([]any) {
 		if m := m.(map[string]any); m["principalId"] == left {
 			h.Call("POST", "/api/companies/"+theirs.of+"/members/"+m["id"].(string)+"/archive", `{}`).Want(t, 200, "")
 		}
@@ -248,7 +249,8 @@ func TestTokensAreShownOnceAndKeptNowhere(t *testing.T) {
 	h.Call("GET", "/api/invites/"+invite+"/onboarding.txt", "").Want(t, 200, "How to join Acme")
 	const canary = "canary-of-an-agent"
 	join := keep(h.Call("POST", "/api/invites/"+invite+"/accept",
-		`{"requestType":"agent","agentName":"J","adapterType":"http","agentDefaultsPayload":{"url":"http://127.0.0.1:9/x","env":{"A":"`+canary+`"}}}`).Want(t, 202, ""), "claimSecret")
+		`{"requestType":"agent","agentName":"J","adapterType":"http",`+
+			`"agentDefaultsPayload":{"url":"http://127.0.0.1:9/x","env":{"A":"`+canary+`"}}}`).Want(t, 202, ""), "claimSecret")
 	tokens = append(tokens, canary)
 	h.Call("GET", in+"/attention", "").Want(t, 200, `"join_request":1`)
 	h.Call("GET", in+"/sidebar-badges", "").Want(t, 200, `"joinRequests":1`)

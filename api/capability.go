@@ -104,8 +104,8 @@ func (rc *Request) capSpeaks(tx *ledger.Tx, c identity.CapClaims) bool {
 	return false
 }
 
-// Granted refuses what the capability token of the caller is not for: another company, or another agent than the one that
-// has one of the names. Without a token everything is granted.
+// Granted refuses what the capability token of the caller is not for: another company, or another agent than the one
+// that has one of the names. Without a token everything is granted.
 func (rc *Request) Granted(of ledger.CompanyID, agent ...string) error {
 	c := rc.granted
 	if c == nil {

@@ -10,7 +10,9 @@ import (
 func TestSkillsOfACompany(t *testing.T) {
 	h := apitest.NewTeam(t)
 	in := "/api/companies/" + string(h.Company) + "/skills"
-	made := h.Call("POST", in, `{"name":"Greeting","slug":"greeting","description":"Say hi","markdown":"---\nname: greeting\ndescription: Say hi\n---\n# Greeting\nSay hi.","categories":["manners"]}`).
+	made := h.Call("POST", in,
+		`{"name":"Greeting","slug":"greeting","description":"Say hi","markdown":"---\nname: `+
+			`greeting\ndescription: Say hi\n---\n# Greeting\nSay hi.","categories":["manners"]}`).
 		Want(t, 201, `"name":"greeting"`)
 	id := made.Field(t, "id")
 	h.Call("POST", in, `{"name":"Greeting"}`).Want(t, 409, "Skill already exists: greeting")
@@ -91,7 +93,8 @@ func TestWhoIsHandedSkills(t *testing.T) {
 		"http": `"supported":false,"mode":"unsupported"`,
 	} {
 		id := h.Call("POST", "/api/companies/"+of+"/agents",
-			`{"name":"`+kind+`","adapterType":"`+kind+`","adapterConfig":{"command":"x","url":"http://example.com","module":"/x.wasm"}}`).Want(t, 201, "").Field(t, "id")
+			`{"name":"`+kind+`","adapterType":"`+kind+
+				`","adapterConfig":{"command":"x","url":"http://example.com","module":"/x.wasm"}}`).Want(t, 201, "").Field(t, "id")
 		h.Call("POST", "/api/agents/"+id+"/skills/sync", `{"mode":"add","desiredSkills":["paperclip"]}`).Want(t, 200, want)
 		state := map[bool]string{true: "configured", false: "available"}[kind != "wasm" && want[12] == 't']
 		h.Call("GET", "/api/agents/"+id+"/skills", "").Want(t, 200, `"state":"`+state+`"`)

@@ -57,7 +57,8 @@ func TestAStepThatTheStateForbidsTellsTheState(t *testing.T) {
 		approval("request-revision")
 
 	routine := id(in+"/routines", `{"title":"Daily","assigneeAgentId":"`+ada+`"}`)
-	hook := post("/api/routines/"+routine+"/triggers", `{"kind":"webhook","signingMode":"none"}`, 201).Decode(t).(map[string]any)["trigger"].(map[string]any)
+	hook := post("/api/routines/"+routine+"/triggers", `{"kind":"webhook","signingMode":"none"}`, 201).
+		Decode(t).(map[string]any)["trigger"].(map[string]any)
 	h.Call("PATCH", "/api/routine-triggers/"+hook["id"].(string), `{"enabled":false}`).Want(t, 200, "")
 	archived := id(in+"/routines", `{"title":"Past","assigneeAgentId":"`+ada+`","status":"archived"}`)
 
@@ -160,9 +161,11 @@ func TestAStepThatTheStateForbidsTellsTheState(t *testing.T) {
 		{"approval: rejected, approve", "POST", rejected + "/approve", `{}`, nil, 422,
 			`{"status":"rejected","requestedStatus":"approved","allowedStatuses":[]}`},
 		{"approval: revised, revise", "POST", revised + "/request-revision", `{}`, nil, 422,
-			`{"status":"revision_requested","requestedStatus":"revision_requested","allowedStatuses":["pending","approved","rejected","cancelled"]}`},
+			`{"status":"revision_requested","requestedStatus":"revision_requested","allowedStatuses":["pending",` +
+				`"approved","rejected","cancelled"]}`},
 		{"approval: pending, resubmit", "POST", fresh + "/resubmit", `{}`, nil, 422,
-			`{"status":"pending","requestedStatus":"pending","allowedStatuses":["revision_requested","approved","rejected","cancelled"]}`},
+			`{"status":"pending","requestedStatus":"pending","allowedStatuses":["revision_requested","approved",` +
+				`"rejected","cancelled"]}`},
 		{"routine: archived, run", "POST", "/api/routines/" + archived + "/run", `{}`, nil, 409, `{"routineId":"` + archived +
 			`","status":"archived"}`},
 		{"routine: trigger off, run", "POST", "/api/routines/" + routine + "/run", `{"triggerId":"` + hook["id"].(string) +

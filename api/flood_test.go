@@ -373,7 +373,8 @@ func (f *flood) oddFields(doc description) {
 					f.fail("%s %s with %s %.60s answered %.300s, which does not name it", r.Method, r.Path, name, bad, a.Body)
 				}
 			}
-			if s.endless(doc) && r.Method+r.Path+" "+name != "PUT/api/issues/{id}/documents/{key} body" { // 413 beyond company.MaxDocument
+			// 413 beyond company.MaxDocument
+			if s.endless(doc) && r.Method+r.Path+" "+name != "PUT/api/issues/{id}/documents/{key} body" {
 				f.fail("%s %s: %s may be as long as it likes", r.Method, r.Path, name)
 			}
 		}

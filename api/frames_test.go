@@ -39,15 +39,18 @@ func (f frame) kind() string {
 
 // What the recorded agent did, in the order of its frames.
 const simulated = `
-api() { curl -s -o /dev/null -X "$1" -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d "$3" "$PAPERCLIP_API_URL/api/$2"; }
+api() { curl -s -o /dev/null -X "$1" -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: ` +
+	`$PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d "$3" "$PAPERCLIP_API_URL/api/$2"; }
 echo "== me"
 sleep 0.5
 echo "== checkout"
-api POST issues/$PAPERCLIP_TASK_ID/checkout "{\"agentId\":\"$PAPERCLIP_AGENT_ID\",\"expectedStatuses\":[\"todo\",\"in_progress\"]}"
+api POST issues/$PAPERCLIP_TASK_ID/checkout ` +
+	`"{\"agentId\":\"$PAPERCLIP_AGENT_ID\",\"expectedStatuses\":[\"todo\",\"in_progress\"]}"
 echo "== comment"
 api POST issues/$PAPERCLIP_TASK_ID/comments '{"body":"working on it"}'
 echo "== cost"
-api POST companies/$PAPERCLIP_COMPANY_ID/cost-events "{\"agentId\":\"$PAPERCLIP_AGENT_ID\",\"issueId\":\"$PAPERCLIP_TASK_ID\",\"provider\":\"openai\",\"model\":\"gpt-5\",\"inputTokens\":10,\"outputTokens\":5,\"costCents\":7,\"occurredAt\":\"2026-11-21T02:08:49.000Z\"}"
+api POST companies/$PAPERCLIP_COMPANY_ID/cost-events ` +
+	`"{\"agentId\":\"$PAPERCLIP_AGENT_ID\",\"issueId\":\"$PAPERCLIP_TASK_ID\",\"provider\":\"openai\",\"model\":\"gpt-5\",\"inputTokens\":10,\"outputTokens\":5,\"costCents\":7,\"occurredAt\":\"2026-11-21T02:08:49.000Z\"}"
 echo "== done"
 api PATCH issues/$PAPERCLIP_TASK_ID '{"status":"done","comment":"Finished. Output: **ok**"}'
 echo "== bye"`

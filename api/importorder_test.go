@@ -43,7 +43,8 @@ func TestBlockersComeThroughAnImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var done transfer.Imported
-	body := fmt.Sprintf(`{"source":{"type":"inline","files":%s},"include":{"company":true,"issues":true},"target":{"mode":"new_company"}}`, raw)
+	body := fmt.Sprintf(`{"source":{"type":"inline","files":%s},"include":{"company":true,"issues":true},`+
+		`"target":{"mode":"new_company"}}`, raw)
 	if err := json.Unmarshal(h.Call("POST", "/api/companies/import", body).Want(t, 200, "").Body, &done); err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,8 @@ func TestAnswersHaveEmptyListsForNilOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"list":[],"null":null,"raw":null,"bytes":null,"at":"0001-01-01T00:00:00Z","pointer":{"list":[]},"none":null,"items":[{"list":[]}],` +
+	const want = `{"list":[],"null":null,"raw":null,"bytes":null,"at":"0001-01-01T00:00:00Z",` +
+		`"pointer":{"list":[]},"none":null,"items":[{"list":[]}],` +
 		`"deep":[[]],"map":{"a":{"list":[]}},"any":{"list":[]},"more":[]}`
 	if string(b) != want {
 		t.Errorf("encoded as %s, want %s", b, want)

@@ -269,7 +269,9 @@ func callThemAll(t *testing.T, h *apitest.Team, s *sdk.ClientSession) {
 	do("GetProject", `{"projectId":"`+h.Project+`"}`, "Rig")
 	do("ListGoals", `{"companyId":"`+string(h.Company)+`"}`, h.Goal)
 	do("GetGoal", `{"goalId":"`+h.Goal+`"}`, "Ship")
-	issue := id(do("CreateIssue", `{"title":"Weld","status":"todo","priority":"high","assigneeAgentId":"`+h.Worker+`","goalId":"`+h.Goal+`"}`, `"identifier": "ACM`))
+	issue := id(do("CreateIssue",
+		`{"title":"Weld","status":"todo","priority":"high","assigneeAgentId":"`+h.Worker+`","goalId":"`+h.Goal+`"}`,
+		`"identifier": "ACM`))
 	at := `"issueId":"` + issue + `"`
 	do("ListIssues", `{"status":"todo,backlog","q":"Weld"}`, issue)
 	do("GetIssue", `{`+at+`}`, "Weld")
@@ -297,13 +299,16 @@ func callThemAll(t *testing.T, h *apitest.Team, s *sdk.ClientSession) {
 	do("ListDocumentRevisions", `{`+at+`,"key":"plan"}`, `[`)
 	do("RestoreIssueDocumentRevision", `{`+at+`,"key":"plan","revisionId":"`+orNobody(doc.Revision)+`"}`, ``)
 	do("SuggestTasks", `{`+at+`,"payload":{"version":1,"tasks":[{"clientKey":"a","title":"Grind"}]}}`, "suggest_tasks")
-	do("AskUserQuestions", `{`+at+`,"payload":{"version":1,"questions":[{"id":"q","prompt":"Which?","selectionMode":"single","options":[{"id":"x","label":"X"}]}]}}`, "ask_user_questions")
+	do("AskUserQuestions",
+		`{`+at+`,"payload":{"version":1,"questions":[{"id":"q","prompt":"Which?","selectionMode":"single",`+
+			`"options":[{"id":"x","label":"X"}]}]}}`, "ask_user_questions")
 	do("RequestConfirmation", `{`+at+`,"payload":{"version":1,"prompt":"Sure?"}}`, "request_confirmation")
 	do("RequestCheckboxConfirmation",
 		`{`+at+`,"payload":{"version":1,"prompt":"Which?","options":[{"id":"x","label":"X"}]}}`,
 		"request_checkbox_confirmation")
 	approval := id(do("CreateApproval",
-		`{"type":"request_board_approval","payload":{"title":"Buy a torch","summary":"We need one","recommendedAction":"approve"}}`, "request_board_approval"))
+		`{"type":"request_board_approval","payload":{"title":"Buy a torch","summary":"We need one",`+
+			`"recommendedAction":"approve"}}`, "request_board_approval"))
 	approval = orNobody(approval)
 	one := `"approvalId":"` + approval + `"`
 	do("ListApprovals", `{"status":"pending"}`, `[`)
@@ -316,7 +321,9 @@ func callThemAll(t *testing.T, h *apitest.Team, s *sdk.ClientSession) {
 	do("UnlinkIssueApproval", `{`+at+`,`+one+`}`, ``)
 	do("ApprovalDecision", `{`+one+`,"action":"approve","decisionNote":"no"}`, `"status": 403`)
 	do("ApiRequest", `{"method":"GET","path":"/companies/`+string(h.Company)+`/org"}`, "Ada")
-	do("ApiRequest", `{"method":"POST","path":"/api/companies/`+string(h.Company)+`/labels","jsonBody":"{\"name\":\"bug\",\"color\":\"#ff0000\"}"}`, "bug")
+	do("ApiRequest",
+		`{"method":"POST","path":"/api/companies/`+string(h.Company)+
+			`/labels","jsonBody":"{\"name\":\"bug\",\"color\":\"#ff0000\"}"}`, "bug")
 	do("GetGoal", `{"goalId":"`+nobody+`"}`, `"status": 404`)
 	wantTool(t, s, "selvageGetCompaniesLabels", `{"companyId":"`+string(h.Company)+`"}`, "bug")
 	tools, err := routes.Tools("test")

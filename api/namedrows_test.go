@@ -121,7 +121,8 @@ func (w *town) with(route api.Route, s spot, id string) string {
 }
 
 // sshKey is the configuration of an environment with the key that opens it.
-const sshKey = `{"host":"h","username":"x","remoteWorkspacePath":"/x","privateKeySecretRef":{"type":"secret_ref","secretId":"ID"}}`
+const sshKey = `{"host":"h","username":"x","remoteWorkspacePath":"/x","privateKeySecretRef":{"type":"secret_ref",` +
+	`"secretId":"ID"}}`
 
 // insides are what goes into members that are JSON of any kind, by the member's
 // name: with ID where the ID of a row goes. none are those that hold no ID of a
@@ -167,12 +168,14 @@ var (
 		"addresseeUserId": "users are of the mesh; who may not enter can not answer",
 	}
 	ignored = map[string]string{
-		"POST /api/companies/{companyId}/routines baseRevisionId":                       "a new routine has no revision before it",
-		"POST /api/issues/{id}/children parentId":                                       "the path says it",
-		"POST /api/companies/{companyId}/environments/probe-config config " + sshKey:    "nobody signs in",
-		"POST /api/companies/{companyId}/activity agentId":                              "the credential says it",
-		"POST /api/companies/{companyId}/activity actorId":                              "the credential says it",
-		"POST /api/companies/{companyId}/agent-hires sourceIssueId":                     "linked to the approval, where one is needed",
+		"POST /api/companies/{companyId}/routines baseRevisionId": "a new routine has no " +
+			"revision before it",
+		"POST /api/issues/{id}/children parentId":                                    "the path says it",
+		"POST /api/companies/{companyId}/environments/probe-config config " + sshKey: "nobody signs in",
+		"POST /api/companies/{companyId}/activity agentId":                           "the credential says it",
+		"POST /api/companies/{companyId}/activity actorId":                           "the credential says it",
+		"POST /api/companies/{companyId}/agent-hires sourceIssueId": "linked to the " +
+			"approval, where one is needed",
 		"POST /api/companies/{companyId}/agent-hires sourceIssueIds.[]":                 "likewise",
 		"POST /api/companies/{companyId}/skills/scan-projects projectIds.[]":            "chooses among what is there",
 		"POST /api/companies/{companyId}/skills/scan-projects workspaceIds.[]":          "likewise",
@@ -196,13 +199,15 @@ func (w *town) wholes() map[string][]string {
 			task(`"parentId":"ID"`), task(`"assigneeAgentId":"ID"`), task(`"assigneeUserId":"ID"`), task(`"projectId":"ID"`),
 			task(`"goalId":"ID"`),
 			`{"kind":"suggest_tasks","payload":{"version":1,"defaultParentId":"ID","tasks":[{"clientKey":"a","title":"x"}]}}`,
-			`{"kind":"request_confirmation","payload":{"version":1,"prompt":"x","target":{"type":"issue_document","issueId":"ID","key":"plan","revisionId":"` + revision + `"}}}`,
+			`{"kind":"request_confirmation","payload":{"version":1,"prompt":"x",` +
+				`"target":{"type":"issue_document","issueId":"ID","key":"plan","revisionId":"` + revision + `"}}}`,
 			`{"kind":"request_confirmation","payload":{"version":1,"prompt":"x","target":{"type":"issue_document","issueId":"` +
 				issue + `","key":"plan","revisionId":"ID"}}}`,
 		},
 		"POST /api/companies/{companyId}/approvals": {hire(`"reportsTo":"ID"`),
 			hire(`"adapterConfig":{"env":{"X":{"type":"secret_ref","secretId":"ID"}}}`),
-			`{"type":"budget_override_required","payload":{"scopeType":"agent","scopeId":"ID","windowKind":"lifetime","amount":5}}`},
+			`{"type":"budget_override_required","payload":{"scopeType":"agent","scopeId":"ID",` +
+				`"windowKind":"lifetime","amount":5}}`},
 		"POST /api/agents/{id}/wakeup": {`{"payload":{"issueId":"ID"}}`, `{"payload":{"taskId":"ID"}}`,
 			`{"payload":{"commentId":"ID"}}`, `{"payload":{"approvalId":"ID"}}`},
 	}
@@ -238,7 +243,8 @@ func (w *town) spots(route api.Route) []spot {
 			last = at[len(at)-2]
 		}
 		if insides[last] == nil && none[last] == "" {
-			w.h.T.Errorf("%s has %s, which is JSON of any kind: say in insides where IDs of rows go in it, or in none that it has none", name, strings.Join(at, "."))
+			w.h.T.Errorf("%s has %s, which is JSON of any kind: say in insides where IDs of rows go in it, or in "+
+				"none that it has none", name, strings.Join(at, "."))
 		}
 		return insides[last]
 	})

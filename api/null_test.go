@@ -13,30 +13,46 @@ import (
 // nullStays are the members, by route, for which null is taken and not shown as
 // nothing, or is refused otherwise; with the reason.
 var nullStays = map[string]string{
-	"PUT /api/v1/govern/filters minCut":                                                  "a 400: the company is in the query; null is as absent, and the limit stays",
-	"PUT /api/v1/govern/filters maxShift":                                                "likewise",
-	"PUT /api/v1/govern/filters floor":                                                   "likewise",
-	"PUT /api/v1/cron/{name} payload":                                                    "null is JSON, and published as such",
-	"PUT /api/v1/declared-processes/{name} agency":                                       "the usual; the answer has the limits alone",
-	"PUT /api/v1/declared-processes/{name} capabilities":                                 "likewise",
-	"POST /api/companies/{companyId}/skills/{skillId}/fork slug":                         "the next that is free",
-	"POST /api/companies defaultResponsibleUserId":                                       "nobody; without it, who makes the company",
-	"POST /api/board-api-keys expiresAt":                                                 "never; without it, after a while",
-	"PUT /api/issues/{id}/documents/{key} baseRevisionId":                                "a 409: there is a document, and the change is made on top of it",
-	"PATCH /api/instance/model-providers/{id} secretId":                                  "secrets are of companies: there is none that it could name",
-	"PATCH /api/issues/{id} inheritExecutionWorkspaceFromIssueId":                        "from nobody; what was inherited is in executionWorkspaceId",
-	"PATCH /api/issues/{id} onBehalfOfUserId":                                            "whom a comment of the same body is made for: nobody",
-	"PATCH /api/routines/{id} baseRevisionId":                                            "what the change is made on top of: whatever is there",
-	"PUT /api/issues/{id}/documents/{key} changeSummary":                                 "of the new revision, which the answer does not show",
-	"PATCH /api/execution-workspaces/{id} metadata":                                      "the configuration is shown in it, and stays",
-	"PATCH /api/issues/{id} assigneeAgentId":                                             "a 422: an issue in progress needs an assignee",
-	"PATCH /api/routines/{id} assigneeAgentId":                                           "a 422: an active routine needs an assignee",
+	"PUT /api/v1/govern/filters minCut": "a 400: the company is " +
+		"in the query; null is as absent, and the limit stays",
+	"PUT /api/v1/govern/filters maxShift": "likewise",
+	"PUT /api/v1/govern/filters floor":    "likewise",
+	"PUT /api/v1/cron/{name} payload": "null is JSON, and " +
+		"published as such",
+	"PUT /api/v1/declared-processes/{name} agency": "the usual; the answer " +
+		"has the limits alone",
+	"PUT /api/v1/declared-processes/{name} capabilities":         "likewise",
+	"POST /api/companies/{companyId}/skills/{skillId}/fork slug": "the next that is free",
+	"POST /api/companies defaultResponsibleUserId": "nobody; without it, " +
+		"who makes the company",
+	"POST /api/board-api-keys expiresAt": "never; without it, " +
+		"after a while",
+	"PUT /api/issues/{id}/documents/{key} baseRevisionId": "a 409: there is a " +
+		"document, and the change is made on top of it",
+	"PATCH /api/instance/model-providers/{id} secretId": "secrets are of " +
+		"companies: there is none that it could name",
+	"PATCH /api/issues/{id} inheritExecutionWorkspaceFromIssueId": "from nobody; what was " +
+		"inherited is in executionWorkspaceId",
+	"PATCH /api/issues/{id} onBehalfOfUserId": "whom a comment of the " +
+		"same body is made for: nobody",
+	"PATCH /api/routines/{id} baseRevisionId": "what the change is " +
+		"made on top of: whatever is there",
+	"PUT /api/issues/{id}/documents/{key} changeSummary": "of the new revision, " +
+		"which the answer does not show",
+	"PATCH /api/execution-workspaces/{id} metadata": "the configuration is " +
+		"shown in it, and stays",
+	"PATCH /api/issues/{id} assigneeAgentId": "a 422: an issue in " +
+		"progress needs an assignee",
+	"PATCH /api/routines/{id} assigneeAgentId": "a 422: an active " +
+		"routine needs an assignee",
 	"PATCH /api/companies/{companyId}/members/{memberId} membershipRole":                 "a 409: the last owner",
 	"PATCH /api/companies/{companyId}/members/{memberId}/role-and-grants membershipRole": "a 409: the last owner",
-	"PATCH /api/auth/profile image":                                                      "a 409: nobody signs in on this mesh",
-	"PATCH /api/companies/{companyId}/model-providers/{id} apiKey":                       "a key is never shown; see hasKey",
-	"PATCH /api/instance/model-providers/{id} apiKey":                                    "a key is never shown; see hasKey",
-	"PATCH /api/agents/{id}/instructions-bundle rootPath":                                "the folder that the instructions are in when none is named",
+	"PATCH /api/auth/profile image": "a 409: nobody signs " +
+		"in on this mesh",
+	"PATCH /api/companies/{companyId}/model-providers/{id} apiKey": "a key is never shown; see hasKey",
+	"PATCH /api/instance/model-providers/{id} apiKey":              "a key is never shown; see hasKey",
+	"PATCH /api/agents/{id}/instructions-bundle rootPath": "the folder that the instructions are in " +
+		"when none is named",
 }
 
 // TestNullClearsOrIsRefused goes through the whole table of routes and, in each body that

@@ -46,7 +46,9 @@ func TestRequestsAreCarriedOutInFull(t *testing.T) {
 		Want(t, 404, "inherit")
 
 	work := h.Call("POST", in+"/issues",
-		`{"title":"Work","status":"in_progress","assigneeUserId":"local-board","executionPolicy":{"stages":[{"type":"review","participants":[{"type":"agent","agentId":"`+rev+`"}]}]}}`).Want(t, 201, "").Field(t, "id")
+		`{"title":"Work","status":"in_progress","assigneeUserId":"local-board",`+
+			`"executionPolicy":{"stages":[{"type":"review","participants":[{"type":"agent","agentId":"`+rev+`"}]}]}}`).
+		Want(t, 201, "").Field(t, "id")
 	h.Call("PATCH", "/api/issues/"+work, `{"reviewRequest":{"instructions":"Look at the welds"}}`).
 		Want(t, 422, "no_stage_pending")
 	h.Call("PATCH", "/api/issues/"+work, `{"reviewRequest":{}}`).Want(t, 400, "instructions")

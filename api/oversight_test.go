@@ -13,7 +13,8 @@ func TestWhatAgentsDidIsTakenAlong(t *testing.T) {
 	of := ledger.CompanyID(h.Company("Acme"))
 	in := "/api/companies/" + string(of)
 	ada := h.Call("POST", in+"/agents",
-		`{"name":"Ada","adapterType":"process","adapterConfig":{"command":"/bin/true"},"runtimeConfig":{"heartbeat":{"enabled":true,"intervalSec":300}}}`).Want(t, 201, "").Field(t, "id")
+		`{"name":"Ada","adapterType":"process","adapterConfig":{"command":"/bin/true"},`+
+			`"runtimeConfig":{"heartbeat":{"enabled":true,"intervalSec":300}}}`).Want(t, 201, "").Field(t, "id")
 	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "").
 		Field(t, "token")
 	h.Call("POST", in+"/issues", `{"title":"Theirs","assigneeAgentId":"`+ada+`","status":"todo"}`).Want(t, 201, "")
@@ -37,7 +38,8 @@ func TestWhatAgentsDidIsTakenAlong(t *testing.T) {
 
 	// The hire of an agent is approved by its own name too.
 	h.Call("PATCH", in, `{"requireBoardApprovalForNewAgents":true}`).Want(t, 200, "")
-	bob := h.Call("POST", in+"/agent-hires", `{"name":"Bob","adapterType":"process"}`).Want(t, 201, "").Decode(t).(map[string]any)["agent"].(map[string]any)["id"].(string)
+	bob := h.Call("POST", in+"/agent-hires", `{"name":"Bob","adapterType":"process"}`).Want(t, 201, "").
+		Decode(t).(map[string]any)["agent"].(map[string]any)["id"].(string)
 	h.Call("POST", "/api/agents/"+bob+"/approve", `{}`, key).Want(t, 403, "Board access required")
 	h.Call("POST", "/api/agents/"+bob+"/approve", `{}`).Want(t, 200, `"status":"idle"`)
 	h.Call("POST", "/api/agents/"+bob+"/approve", `{}`).Want(t, 409, "Only pending approval agents can be approved")

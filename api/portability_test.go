@@ -459,7 +459,8 @@ func TestAnImportedTimerStaysOff(t *testing.T) {
 		"include": map[string]any{"company": true, "agents": true},
 		"source": map[string]any{"type": "inline", "rootPath": "acme",
 			"files": map[string]any{"COMPANY.md": "---\nname: Acme\n---\n", "agents/ada/AGENTS.md": "---\nname: Ada\n---\n",
-				".paperclip.yaml": "schema: paperclip/v1\nagents:\n  ada:\n    adapter:\n      type: process\n      config:\n        command: \"true\"\n        enabled: true\n        intervalSec: 30\n" +
+				".paperclip.yaml": "schema: paperclip/v1\nagents:\n  ada:\n    adapter:\n      type: process\n" +
+					"      config:\n        command: \"true\"\n        enabled: true\n        intervalSec: 30\n" +
 					"    runtime:\n      heartbeat:\n        enabled: true\n"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -488,16 +489,24 @@ func TestBadImportsAreRefused(t *testing.T) {
 		text   string
 	}{
 		`{}`: {400, "source"},
-		`{"source":{"type":"inline","files":{}},"target":{"mode":"new_company"}}`:                                                                          {422, "missing COMPANY.md"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":1}},"target":{"mode":"new_company"}}`:                                                            {400, "files"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":{"encoding":"hex","data":""}}},"target":{"mode":"new_company"}}`:                                 {400, "base64"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: [\n---\n"}},"target":{"mode":"new_company"}}`:                                        {422, "COMPANY.md"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n","../x":"y"}},"target":{"mode":"new_company"}}`:                             {422, "leaves the package"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n"}},"target":{"mode":"existing_company","companyId":"` + api.NewID() + `"}}`: {404, "Company not found"},
-		`{"source":{"type":"inline","expectedFileCount":2,"files":{"COMPANY.md":"---\nname: A\n---\n"}},"target":{"mode":"new_company"}}`:                  {422, "were announced"},
+		`{"source":{"type":"inline","files":{}},` +
+			`"target":{"mode":"new_company"}}`: {422, "missing COMPANY.md"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":1}},` +
+			`"target":{"mode":"new_company"}}`: {400, "files"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":{"encoding":"hex","data":""}}},` +
+			`"target":{"mode":"new_company"}}`: {400, "base64"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: [\n---\n"}},` +
+			`"target":{"mode":"new_company"}}`: {422, "COMPANY.md"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n","../x":"y"}},` +
+			`"target":{"mode":"new_company"}}`: {422, "leaves the package"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n"}},` +
+			`"target":{"mode":"existing_company","companyId":"` + api.NewID() + `"}}`: {404, "Company not found"},
+		`{"source":{"type":"inline","expectedFileCount":2,"files":{"COMPANY.md":"---\nname: A\n---\n"}},` +
+			`"target":{"mode":"new_company"}}`: {422, "were announced"},
 		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n","tasks/x/TASK.md":"---\nname: ` +
 			strings.Repeat("long ", 500) + `\n---\n"}},"target":{"mode":"new_company"}}`: {422, "Task x"},
-		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n"}},"target":{"mode":"new_company"},"agents":7}`: {400, "agents"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n"}},` +
+			`"target":{"mode":"new_company"},"agents":7}`: {400, "agents"},
 	} {
 		h.Call("POST", "/api/companies/import/preview", body).Want(t, want.status, want.text)
 	}
@@ -511,7 +520,8 @@ func TestAnImportFillsInWhatThePackageDeclares(t *testing.T) {
 	e := from.Export(t, from.Acme(t), everything)
 	const general, own = "importCanary-general-41d7", "importCanary-own-93ab"
 	body := apitest.ImportOf(t, e, `{"mode":"new_company"}`,
-		`,"pauseAutomations":true,"adapterOverrides":{"bob":{"adapterType":"http","adapterConfig":{"url":"https://example.org/hook"}}},
+		`,"pauseAutomations":true,"adapterOverrides":{"bob":{"adapterType":"http",`+
+			`"adapterConfig":{"url":"https://example.org/hook"}}},
 		"secretValues":{"OPENAI_API_KEY":"`+general+`","agent:ada:REGION":"`+own+`","REGION":"`+general+`"}`)
 	if a := to.Call("POST", "/api/companies/import/preview", body).
 		Want(t, 200, `"adapterType":"http"`); strings.Contains(string(a.Body), "importCanary") {
@@ -548,9 +558,11 @@ func TestAnImportFillsInWhatThePackageDeclares(t *testing.T) {
 		}
 	}
 	for bad, path := range map[string]string{
-		`,"adapterOverrides":{"bob":{"adapterConfig":{}}}`:                       `"path":["adapterOverrides","bob","adapterType"]`,
-		`,"adapterOverrides":{"bob":{"adapterType":"http","adapterConfig":[1]}}`: `"path":["adapterOverrides","bob","adapterConfig"]`,
-		`,"secretValues":{"A":1}`:                                                `"path":["secretValues","A"]`,
+		`,"adapterOverrides":{"bob":{"adapterConfig":{}}}`: `"path":["adapterOverrides",` +
+			`"bob","adapterType"]`,
+		`,"adapterOverrides":{"bob":{"adapterType":"http","adapterConfig":[1]}}`: `"path":["adapterOverrides",` +
+			`"bob","adapterConfig"]`,
+		`,"secretValues":{"A":1}`: `"path":["secretValues","A"]`,
 	} {
 		to.Call("POST", "/api/companies/import/preview", apitest.ImportOf(t, e, `{"mode":"new_company"}`, bad)).
 			Want(t, 400, path)
@@ -607,7 +619,8 @@ func TestAnImportThatCanNotReadIsRefused(t *testing.T) {
 	})
 	of := ledger.CompanyID(h.Company("Acme"))
 	h.Call("POST", "/api/companies/"+string(of)+"/skills",
-		`{"name":"greeting","description":"How to greet","markdown":"---\nname: greeting\ndescription: How to greet\n---\nSay hi.\n"}`).Want(t, 201, "")
+		`{"name":"greeting","description":"How to greet","markdown":"---\nname: greeting\ndescription: How to `+
+			`greet\n---\nSay hi.\n"}`).Want(t, 201, "")
 	e := h.Export(t, of, everything)
 	body := apitest.ImportOf(t, e, `{"mode":"existing_company","companyId":"`+string(of)+`"}`,
 		`,"collisionStrategy":"skip"`)

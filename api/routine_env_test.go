@@ -16,7 +16,8 @@ func TestVariablesOfARoutineReachItsRunsAndNothingElse(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := h.Company("Acme")
 	in := "/api/companies/" + of
-	const layered = `[ "$ONE" = agent ] && [ "$TWO" = project ] && [ "$THREE" = routine ] && [ "$FOUR" = routine ] && [ "$PAPERCLIP_AGENT_ID" != routine ] || exit 7
+	const layered = `[ "$ONE" = agent ] && [ "$TWO" = project ] && [ "$THREE" = routine ] && [ "$FOUR" = routine ` +
+		`] && [ "$PAPERCLIP_AGENT_ID" != routine ] || exit 7
 case "$API_TOKEN" in c?nary-*) echo "the token is $API_TOKEN";; *) exit 8;; esac`
 	agent := h.NewAgent(ledger.CompanyID(of), "Ada", layered)
 	h.Call("PATCH", "/api/agents/"+agent,
@@ -27,7 +28,8 @@ case "$API_TOKEN" in c?nary-*) echo "the token is $API_TOKEN";; *) exit 8;; esac
 	secret := h.Call("POST", in+"/secrets", `{"name":"TOKEN","value":"canary-of-a-secret"}`).Want(t, 201, "").
 		Field(t, "id")
 	routine := h.Call("POST", in+"/routines", `{"title":"Daily","assigneeAgentId":"`+agent+`","projectId":"`+project+`",
-		"env":{"THREE":"routine","FOUR":{"type":"plain","value":"routine"},"PAPERCLIP_AGENT_ID":"routine","API_TOKEN":"canary-of-a-routine"}}`).Want(t, 201, "").Field(t, "id")
+		"env":{"THREE":"routine","FOUR":{"type":"plain","value":"routine"},"PAPERCLIP_AGENT_ID":"routine",`+
+		`"API_TOKEN":"canary-of-a-routine"}}`).Want(t, 201, "").Field(t, "id")
 	fire := func(token string) {
 		t.Helper()
 		issue := h.Call("POST", "/api/routines/"+routine+"/run", `{}`).Want(t, 202, "").Field(t, "linkedIssueId")

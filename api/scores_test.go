@@ -42,25 +42,33 @@ const (
 // purposes say why an exchange is answered otherwise, or is not replayed. What
 // is not here has no excuse yet.
 var purposes = map[string]string{
-	"company-create-400-badjson":   "Malformed JSON is a 400, not a 500.",
-	"issue-create-404-company":     "An unknown company is a 404, not a 500.",
-	"checkout-budget-paused":       "A paused agent or one over its budget takes no work: 409, as heartbeat/invoke answers.",
-	"agent-resume-budget-paused":   "An agent over its limit resumes when its budget is raised: 409 naming the limit.",
-	"agent-checkout-with-runid":    "A lock ends with its run: a checkout under a run that is over is a 409.",
-	"issue-child-create":           "A child takes the billing code of its parent.",
-	"issue-delete":                 "A child takes the billing code of its parent.",
-	"routine-webhook-fire":         "A webhook signed by bearer works, where the recorded server refuses it.",
-	"issue-after-checkout":         "Which run had ended by then, and was asked again, depends on how fast runs are.",
-	"issue-release":                "No run has started on the issue by then: a checkout by the board wakes nobody here.",
-	"issue-force-release":          "No run has started on the issue by then: a checkout by the board wakes nobody here.",
-	"issue-assigned-after-run":     "The recorded server tries for 2.5 minutes longer before it blocks what its agent leaves undecided.",
-	"heartbeat-run-cancelled-get":  "The log of a cancelled run is closed too, with its length and hash.",
-	"heartbeat-run-http-get":       "A run that goes by HTTP has no scratch folder.",
-	"budgets-overview-2":           "Follows from 211: the agent stays paused until its budget is raised.",
-	"export-preview":               "Skills lie at skills/<slug> (specification §21): the recorded path holds the company's prefix, which an import may change, and a package is to come back byte-equal; the program's own skills, which the recorded server can not import again, do not travel. Documents are what people and agents write: no run leaves one of its own.",
-	"export":                       "Documents are what people and agents write, so that no run leaves a continuation summary, and comments of the program itself have no form of their own.",
-	"import-preview":               "Comments of the recorded server's own have a form that ours have not; the sidecar, which the recording cuts, is that of our export.",
-	"import-existing-skip-preview": "Comments of the recorded server's own have a form that ours have not; the sidecar, which the recording cuts, is that of our export.",
+	"company-create-400-badjson": "Malformed JSON is a 400, not a 500.",
+	"issue-create-404-company":   "An unknown company is a 404, not a 500.",
+	"checkout-budget-paused": "A paused agent or one over its budget takes no work: 409, as " +
+		"heartbeat/invoke answers.",
+	"agent-resume-budget-paused": "An agent over its limit resumes when its budget is raised: 409 naming the limit.",
+	"agent-checkout-with-runid":  "A lock ends with its run: a checkout under a run that is over is a 409.",
+	"issue-child-create":         "A child takes the billing code of its parent.",
+	"issue-delete":               "A child takes the billing code of its parent.",
+	"routine-webhook-fire":       "A webhook signed by bearer works, where the recorded server refuses it.",
+	"issue-after-checkout":       "Which run had ended by then, and was asked again, depends on how fast runs are.",
+	"issue-release":              "No run has started on the issue by then: a checkout by the board wakes nobody here.",
+	"issue-force-release":        "No run has started on the issue by then: a checkout by the board wakes nobody here.",
+	"issue-assigned-after-run": "The recorded server tries for 2.5 minutes longer before it blocks what its " +
+		"agent leaves undecided.",
+	"heartbeat-run-cancelled-get": "The log of a cancelled run is closed too, with its length and hash.",
+	"heartbeat-run-http-get":      "A run that goes by HTTP has no scratch folder.",
+	"budgets-overview-2":          "Follows from 211: the agent stays paused until its budget is raised.",
+	"export-preview": "Skills lie at skills/<slug> (specification §21): the recorded path holds " +
+		"the company's prefix, which an import may change, and a package is to come back byte-equal; the " +
+		"program's own skills, which the recorded server can not import again, do not travel. Documents are what " +
+		"people and agents write: no run leaves one of its own.",
+	"export": "Documents are what people and agents write, so that no run leaves a " +
+		"continuation summary, and comments of the program itself have no form of their own.",
+	"import-preview": "Comments of the recorded server's own have a form that ours have not; the " +
+		"sidecar, which the recording cuts, is that of our export.",
+	"import-existing-skip-preview": "Comments of the recorded server's own have a form that ours have not; the " +
+		"sidecar, which the recording cuts, is that of our export.",
 }
 
 var pathValue = regexp.MustCompile(`/(?:[0-9a-f]{8}-[0-9a-f-]{27}|[A-Z]{2,6}-\d+|not-a-uuid)`)
@@ -133,7 +141,8 @@ func writeScores(t *testing.T, part, title string, scores []score) {
 const scoreIntro = `# How recorded exchanges are answered
 
 Made by ` + "`make contract`" + ` from a replay of every recorded exchange against a fresh node; not written by hand.
-*Exact* means the same status, the same keys and types of values, the same error text. *Another moment* means that only a
+*Exact* means the same status, the same keys and types of values, the same error text. *Another moment* means ` +
+	`that only a
 null stands where a value was recorded, or the other way round: the replay tells it at another moment. *On purpose* are
 answers that are meant to differ.
 

@@ -223,14 +223,16 @@ func credentialsIn(t reflect.Type, seen map[reflect.Type]bool) (names []string) 
 func TestKeyManagementIsLimited(t *testing.T) {
 	free := map[string]string{
 		"POST /api/auth/sign-up/email": "signUpRate", "POST /api/auth/sign-in/email": "signInRate",
-		"POST /api/secrets/{id}/rotate":                                          "a value that is handed to runs, and opens nothing here",
+		"POST /api/secrets/{id}/rotate": "a value that is handed to " +
+			"runs, and opens nothing here",
 		"POST /api/companies/{companyId}/me/user-secrets/{secretId}/rotate":      "likewise",
 		"POST /api/companies/{companyId}/tools/{name}/versions/{version}/revoke": "a program, and no credential",
-		"POST /api/v1/mesh/nodes/{id}/revoke":                                    "a member goes, and no credential of a caller",
-		"POST /api/v1/govern/permits":                                            "a permit for one act opens nothing without a credential",
-		"POST /api/v1/govern/permits/{id}/revoke":                                "likewise",
-		"POST /api/v1/govern/elevations/{id}/revoke":                             "a clearance, which rules read, and no credential",
-		"POST /api/v1/govern/use":                                                "likewise; its answer has no token",
+		"POST /api/v1/mesh/nodes/{id}/revoke": "a member goes, and no " +
+			"credential of a caller",
+		"POST /api/v1/govern/permits":                "a permit for one act opens nothing without a credential",
+		"POST /api/v1/govern/permits/{id}/revoke":    "likewise",
+		"POST /api/v1/govern/elevations/{id}/revoke": "a clearance, which rules read, and no credential",
+		"POST /api/v1/govern/use":                    "likewise; its answer has no token",
 	}
 	words := []string{"keys", "board-api-keys", "owner-keys", "tokens", "claim", "claim-api-key", "challenges", "invites",
 		"invite-prompt", "revoke", "revoke-sessions", "revoke-current",
@@ -560,7 +562,8 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	}
 	signedOut, takenOut, stays := open(bob), open(eve), open(ann)
 	h.Call("POST", "/api/auth/sign-out", `{}`, bob, apitest.OwnOrigin).Want(t, 200, "")
-	members := h.Call("GET", "/api/companies/"+string(of)+"/members", "", ann).Decode(t).(map[string]any)["members"].([]any)
+	members := h.Call("GET", "/api/companies/"+string(of)+"/members", "", ann).
+		Decode(t).(map[string]any)["members"].([]any)
 	for _, m := range members {
 		if m := m.(map[string]any); m["principalId"] == id {
 			h.Call("POST", "/api/companies/"+string(of)+"/members/"+m["id"].(string)+"/archive", `{}`, ann, apitest.OwnOrigin).

@@ -77,7 +77,8 @@ func TestFloodOfBytes(t *testing.T) {
 		post + "Content-Length: 0x10\r\n\r\n{}", post + "Content-Length: 10\r\nExpect: 100-continue\r\n\r\n",
 		post + "Content-Length: 2\r\nExpect: miracles\r\n\r\n{}",
 		post + "Content-Length: 100\r\n\r\n{\"title\":",
-		post + "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\nContent-Length: 2\r\n\r\n{}",
+		post + "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: " +
+			"AAMAAABkAAQAoAAAAAIAAAAA\r\nContent-Length: 2\r\n\r\n{}",
 	} {
 		for _, status := range raw(t, addr, odd, 4) {
 			if status < 400 && status != 100 || status >= 500 && status != 501 && status != 503 &&
@@ -207,7 +208,9 @@ func TestFloodOfStreamsThatNobodyReads(t *testing.T) {
 		open = append(open, c)
 		path, upgrade := "/events", ""
 		if i%2 == 1 {
-			path, upgrade = "/events/ws", "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+			path, upgrade = "/events/ws",
+				"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "+
+					"dGhlIHNhbXBsZSBub25jZQ==\r\n"
 		}
 		fmt.Fprintf(c, "GET /api/companies/%s%s?after=0 HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", of, path, upgrade)
 	}

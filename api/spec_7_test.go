@@ -44,39 +44,58 @@ func TestSpec_7_FieldsAndDefaults(t *testing.T) {
 		patch                    string
 	}{
 		{"7.1 company", "/api/companies", `{"name":"Two"}`,
-			`id=+ createdAt=+ updatedAt=+ name="Two" description=null status="active" pauseReason=null pausedAt=null issuePrefix="TWO" issueCounter=0 budgetMonthlyCents=0
-			spentMonthlyCents=0 attachmentMaxBytes=+ requireBoardApprovalForNewAgents=false feedbackDataSharingEnabled=false feedbackDataSharingConsentAt=null feedbackDataSharingConsentByUserId=null feedbackDataSharingTermsVersion=null brandColor=null`, ``, ``},
+			`id=+ createdAt=+ updatedAt=+ name="Two" description=null status="active" pauseReason=null ` +
+				`pausedAt=null issuePrefix="TWO" issueCounter=0 budgetMonthlyCents=0
+			spentMonthlyCents=0 attachmentMaxBytes=+ requireBoardApprovalForNewAgents=false ` +
+				`feedbackDataSharingEnabled=false feedbackDataSharingConsentAt=null ` +
+				`feedbackDataSharingConsentByUserId=null feedbackDataSharingTermsVersion=null brandColor=null`, ``, ``},
 		{"7.2 agent", in + "/agents", `{"name":"Ada"}`,
-			`id=+ createdAt=+ updatedAt=+ companyId="OF" name="Ada" role="general" title=null icon=null status="idle" reportsTo=null capabilities=null adapterType="process" adapterConfig={} runtimeConfig=+
-			defaultEnvironmentId=null contextMode="thin" budgetMonthlyCents=0 spentMonthlyCents=0 pauseReason=null pausedAt=null permissions=+ lastHeartbeatAt=null metadata=null`, `contextMode=thin|fat`, "/api/agents/ID"},
+			`id=+ createdAt=+ updatedAt=+ companyId="OF" name="Ada" role="general" title=null icon=null ` +
+				`status="idle" reportsTo=null capabilities=null adapterType="process" adapterConfig={} runtimeConfig=+
+			defaultEnvironmentId=null contextMode="thin" budgetMonthlyCents=0 spentMonthlyCents=0 ` +
+				`pauseReason=null pausedAt=null permissions=+ lastHeartbeatAt=null metadata=null`,
+			`contextMode=thin|fat`, "/api/agents/ID"},
 		{"7.3 agent_api_key", "/api/agents/AGENT/keys", `{"name":"k"}`, `id=+ createdAt=+ name="k" token=+`, ``, ``},
 		{"7.4 goal", in + "/goals", `{"title":"G"}`,
-			`id=+ createdAt=+ updatedAt=+ companyId="OF" title="G" description=null level="task" parentId=null ownerAgentId=null status="planned"`,
+			`id=+ createdAt=+ updatedAt=+ companyId="OF" title="G" description=null level="task" parentId=null ` +
+				`ownerAgentId=null status="planned"`,
 			`level=company|team|agent|task status=planned|active|achieved|cancelled`, "/api/goals/ID"},
 		{"7.5 project", in + "/projects", `{"name":"P"}`,
-			`id=+ createdAt=+ updatedAt=+ companyId="OF" goalId=* name="P" description=null status="backlog" leadAgentId=null targetDate=null env=null`,
+			`id=+ createdAt=+ updatedAt=+ companyId="OF" goalId=* name="P" description=null status="backlog" ` +
+				`leadAgentId=null targetDate=null env=null`,
 			`status=backlog|planned|in_progress|completed|cancelled`, "/api/projects/ID"},
 		{"7.6 issue", in + "/issues", `{"title":"T"}`,
-			`id=+ createdAt=+ updatedAt=+ companyId="OF" projectId=null projectWorkspaceId=null goalId=* parentId=null title="T" description=null status="backlog" priority="medium" assigneeAgentId=null assigneeUserId=null
-			checkoutRunId=null executionRunId=null executionAgentNameKey=null executionLockedAt=null createdByAgentId=null createdByUserId="local-board" issueNumber=1 identifier="ACM-1" originKind="manual" originId=null originRunId=null originFingerprint="default"
-			requestDepth=0 billingCode=null assigneeAdapterOverrides=null executionPolicy=null executionState=null executionWorkspaceId=null executionWorkspacePreference=null executionWorkspaceSettings=null startedAt=null completedAt=null cancelledAt=null hiddenAt=null`,
+			`id=+ createdAt=+ updatedAt=+ companyId="OF" projectId=null projectWorkspaceId=null goalId=* ` +
+				`parentId=null title="T" description=null status="backlog" priority="medium" ` +
+				`assigneeAgentId=null assigneeUserId=null
+			checkoutRunId=null executionRunId=null executionAgentNameKey=null executionLockedAt=null ` +
+				`createdByAgentId=null createdByUserId="local-board" issueNumber=1 identifier="ACM-1" ` +
+				`originKind="manual" originId=null originRunId=null originFingerprint="default"
+			requestDepth=0 billingCode=null assigneeAdapterOverrides=null executionPolicy=null ` +
+				`executionState=null executionWorkspaceId=null executionWorkspacePreference=null ` +
+				`executionWorkspaceSettings=null startedAt=null completedAt=null cancelledAt=null hiddenAt=null`,
 			`priority=critical|high|medium|low status=todo|backlog`, "/api/issues/ID"},
 		{"7.7 comment", "/api/issues/ISSUE/comments", `{"body":"b"}`,
-			`id=+ createdAt=+ updatedAt=+ companyId="OF" issueId="ISSUE" authorAgentId=null authorUserId="local-board" body="b"`, ``, ``},
+			`id=+ createdAt=+ updatedAt=+ companyId="OF" issueId="ISSUE" authorAgentId=null authorUserId="local-board" body="b"`,
+			``, ``},
 		{"7.9 cost_event", in + "/cost-events",
 			`{"agentId":"AGENT","provider":"p","model":"m","costCents":1,"occurredAt":"2026-11-20T12:00:00Z"}`,
 			`id=+ companyId="OF" agentId="AGENT" issueId=null projectId=null goalId=null billingCode=null provider="p" model="m"
 			inputTokens=0 outputTokens=0 costCents=1 occurredAt="2026-11-20T12:00:00.000Z" createdAt=+`, ``, ``},
 		{"7.10 approval", in + "/approvals", `{"type":"request_board_approval","payload":{"title":"x"}}`,
-			`id=+ createdAt=+ updatedAt=+ companyId="OF" type="request_board_approval" requestedByAgentId=null requestedByUserId="local-board" status="pending" payload=+
+			`id=+ createdAt=+ updatedAt=+ companyId="OF" type="request_board_approval" requestedByAgentId=null ` +
+				`requestedByUserId="local-board" status="pending" payload=+
 			decisionNote=null decidedByUserId=null decidedAt=null`, ``, ``},
 		{"7.12 secret", in + "/secrets", `{"name":"S","value":"v"}`,
 			`id=+ createdAt=+ updatedAt=+ companyId="OF" name="S" provider="local_encrypted" latestVersion=1`, ``, ``},
 		{"7.16 label", in + "/labels", `{"name":"l","color":"#ff0000"}`,
 			`id=+ createdAt=+ updatedAt=+ companyId="OF" name="l" color="#ff0000"`, ``, ``},
 		{"7.16 routine", in + "/routines", `{"title":"R","assigneeAgentId":"AGENT"}`,
-			`id=+ createdAt=+ updatedAt=+ companyId="OF" title="R" description=null assigneeAgentId="AGENT" priority="medium" status="active" concurrencyPolicy="coalesce_if_active" catchUpPolicy="skip_missed"`,
-			`status=active|paused priority=critical|high|medium|low concurrencyPolicy=coalesce_if_active|skip_if_active|always_enqueue catchUpPolicy=skip_missed|enqueue_missed_with_cap`, "/api/routines/ID"},
+			`id=+ createdAt=+ updatedAt=+ companyId="OF" title="R" description=null assigneeAgentId="AGENT" ` +
+				`priority="medium" status="active" concurrencyPolicy="coalesce_if_active" catchUpPolicy="skip_missed"`,
+			`status=active|paused priority=critical|high|medium|low ` +
+				`concurrencyPolicy=coalesce_if_active|skip_if_active|always_enqueue ` +
+				`catchUpPolicy=skip_missed|enqueue_missed_with_cap`, "/api/routines/ID"},
 	} {
 		t.Run(c.noun, func(t *testing.T) {
 			row, ok := h.Call("POST", fill(c.path), fill(c.body)).Want(t, 201, "").Decode(t).(map[string]any)

@@ -68,7 +68,8 @@ func permissionMatrix(t *testing.T, h *apitest.Harness, of ledger.CompanyID, adm
 		return asBoard("POST", in+"/issues", `{"title":"Task of `+who+`"}`).Want(t, 201, "").Field(t, "id")
 	}
 	run := "X-Paperclip-Run-Id: " + h.Running(of, boss, board...)
-	const cost = `"provider":"p","model":"m","inputTokens":1,"outputTokens":1,"costCents":1,"occurredAt":"2026-11-21T03:00:00.000Z"}`
+	const cost = `"provider":"p","model":"m","inputTokens":1,"outputTokens":1,"costCents":1,` +
+		`"occurredAt":"2026-11-21T03:00:00.000Z"}`
 	for _, c := range []struct {
 		row, method, path, body string
 		board, agent            int

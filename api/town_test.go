@@ -50,7 +50,8 @@ func newTown(h *apitest.Harness, name string) *town {
 	w.values["companies"] = w.of
 	h.Call("PATCH", in, `{"requireBoardApprovalForCeoStrategy":false}`).Want(t, 200, "")
 	w.agent = keep("agents", post(in+"/agents",
-		`{"name":`+mark+`,"adapterType":"process","adapterConfig":{"command":"/bin/true","env":{"TOKEN":"`+canaryTown+`"}}}`, 201))
+		`{"name":`+mark+`,"adapterType":"process","adapterConfig":{"command":"/bin/true","env":{"TOKEN":"`+canaryTown+`"}}}`,
+		201))
 	h.Call("PATCH", "/api/agents/"+w.agent, `{"title":`+mark+`}`).Want(t, 200, "")
 	w.values["a2a"] = w.agent
 	w.values["agents/config-revisions"] = apitest.FirstOf(t, h.Call("GET", "/api/agents/"+w.agent+"/config-revisions", ""))
@@ -66,7 +67,8 @@ func newTown(h *apitest.Harness, name string) *town {
 	keep("projects/workspaces", post("/api/projects/"+project+"/workspaces",
 		`{"name":`+mark+`,"cwd":"/srv/`+canaryTown+`"}`, 201))
 	ran := post("/api/projects/"+project+"/workspaces",
-		`{"name":`+mark+`,"cwd":"`+t.TempDir()+`","runtimeConfig":{"workspaceRuntime":{"services":[{"name":`+mark+`,"command":"true"}]}}}`, 201).Field(t, "id")
+		`{"name":`+mark+`,"cwd":"`+t.TempDir()+`","runtimeConfig":{"workspaceRuntime":{"services":[{"name":`+mark+
+			`,"command":"true"}]}}}`, 201).Field(t, "id")
 	w.values["workspace-operations"] = post("/api/projects/"+project+"/workspaces/"+ran+"/runtime-services/start", `{}`,
 		200).Decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)
 	w.values["projects/workspaces/runtime-services"], w.values["projects/workspaces/runtime-commands"] = "start", "start"
@@ -82,8 +84,10 @@ func newTown(h *apitest.Harness, name string) *town {
 	on := "/api/issues/" + issue
 	comment := keep("issues/comments", post(on+"/comments", `{"body":`+mark+`}`, 201))
 	h.Call("PATCH", in, `{"feedbackDataSharingEnabled":true,"feedbackDataSharingTermsVersion":"v1"}`).Want(t, 200, "")
-	post(on+"/feedback-votes", `{"targetType":"issue_comment","targetId":"`+comment+`","vote":"down","reason":`+mark+`,"allowSharing":true}`, 201)
-	w.values["feedback-traces"] = h.Call("GET", on+"/feedback-traces", "").Want(t, 200, "").Decode(t).([]any)[0].(map[string]any)["traceId"].(string)
+	post(on+"/feedback-votes",
+		`{"targetType":"issue_comment","targetId":"`+comment+`","vote":"down","reason":`+mark+`,"allowSharing":true}`, 201)
+	w.values["feedback-traces"] = h.Call("GET", on+"/feedback-traces", "").Want(t, 200, "").
+		Decode(t).([]any)[0].(map[string]any)["traceId"].(string)
 	held := post(in+"/issues", `{"title":"Held"}`, 201).Field(t, "id")
 	post("/api/issues/"+held+"/tree-holds", `{"mode":"pause"}`, 200)
 	w.values["issues/tree-holds"] = apitest.FirstOf(t, h.Call("GET", "/api/issues/"+held+"/tree-holds", ""))
@@ -103,8 +107,10 @@ func newTown(h *apitest.Harness, name string) *town {
 	form, contentType = apitest.FormOf(t, canaryTown+".png", "image/png", apitest.Dot())
 	w.values["assets"] = h.Call("POST", in+"/assets/images", form, contentType).Want(t, 201, "").Field(t, "assetId")
 	w.values["decisions"] = w.decided()
-	w.values["elevations"] = post("/api/v1/govern/elevations", `{"agentId":"`+w.agent+`","clearances":["deploy"]}`, 201).Field(t, "id")
-	w.values["permits"] = post("/api/v1/govern/permits", `{"action":"fs.read_file","agent_id":"`+w.agent+`"}`, 201).Field(t, "id")
+	w.values["elevations"] = post("/api/v1/govern/elevations", `{"agentId":"`+w.agent+`","clearances":["deploy"]}`, 201).
+		Field(t, "id")
+	w.values["permits"] = post("/api/v1/govern/permits", `{"action":"fs.read_file","agent_id":"`+w.agent+`"}`, 201).
+		Field(t, "id")
 	keep("memory", post("/api/v1/memory", `{"companyId":"`+w.of+`","text":`+mark+`}`, 201))
 	w.values["why"], w.values["effects"] = issue, issue
 	keep("labels", post(in+"/labels", `{"name":`+mark+`,"color":"#ff0000"}`, 201))
@@ -124,22 +130,27 @@ func newTown(h *apitest.Harness, name string) *town {
 		trigger["publicId"].(string)
 	keep("companies/folders", post(in+"/folders", `{"kind":"routine","name":`+mark+`}`, 201))
 	keep("companies/skills", post(in+"/skills",
-		`{"name":`+mark+`,"description":`+mark+`,"markdown":"---\nname: `+canaryTown+`\ndescription: `+canaryTown+`\n---\nSay hi.\n"}`, 201))
+		`{"name":`+mark+`,"description":`+mark+`,"markdown":"---\nname: `+canaryTown+`\ndescription: `+canaryTown+
+			`\n---\nSay hi.\n"}`, 201))
 	post(in+"/inbox-dismissals", `{"itemKey":"approval:`+w.values["approvals"]+`"}`, 200)
 	w.values["companies/inbox-dismissals"] = "approval:" + w.values["approvals"]
 	invite := post(in+"/invites", `{"allowedJoinTypes":"both"}`, 201)
 	w.values["invites/revoke"], w.values["invites"] = invite.Field(t, "id"), invite.Field(t, "token")
 	join := h.Call("POST", "/api/invites/"+w.values["invites"]+"/accept",
-		`{"requestType":"agent","agentName":`+mark+`,"adapterType":"http","agentDefaultsPayload":{"url":"http://127.0.0.1:9/`+canaryTown+`"}}`).Want(t, 202, "")
+		`{"requestType":"agent","agentName":`+mark+
+			`,"adapterType":"http","agentDefaultsPayload":{"url":"http://127.0.0.1:9/`+canaryTown+`"}}`).Want(t, 202, "")
 	w.values["companies/join-requests"], w.values["join-requests"] = join.Field(t, "id"), join.Field(t, "id")
-	w.values["companies/members"] = h.Call("GET", in+"/members", "").Want(t, 200, "").Decode(t).(map[string]any)["members"].([]any)[0].(map[string]any)["id"].(string)
+	w.values["companies/members"] = h.Call("GET", in+"/members", "").Want(t, 200, "").
+		Decode(t).(map[string]any)["members"].([]any)[0].(map[string]any)["id"].(string)
 	w.values["admin/users"] = api.LocalBoard
 	w.values["execution-workspaces/runtime-services"], w.values["execution-workspaces/runtime-commands"] = "start", "start"
 	keep("environments", post(in+"/environments",
 		`{"name":`+mark+`,"driver":"ssh","config":{"host":"`+canaryTown+`","username":"x","remoteWorkspacePath":"/x"}}`, 201))
 	w.values["cli-auth/challenges"] = post("/api/cli-auth/challenges", `{"command":`+mark+`}`, 201).Field(t, "id")
 	w.values["companies/import/transfers"] = post("/api/companies/import/transfers",
-		`{"totalBytes":1,"zipSha256":"`+company.PartName([]byte("x"))+`","partSizeBytes":1,"parts":[{"index":0,"byteSize":1,"sha256":"`+company.PartName([]byte("x"))+`"}]}`, 200).Field(t, "transferId")
+		`{"totalBytes":1,"zipSha256":"`+company.PartName([]byte("x"))+
+			`","partSizeBytes":1,"parts":[{"index":0,"byteSize":1,"sha256":"`+company.PartName([]byte("x"))+`"}]}`, 200).
+		Field(t, "transferId")
 	w.values["companies/import/transfers/parts"] = "0"
 	job := post("/api/companies/import?async=1",
 		`{"source":{"type":"inline","files":{}},"target":{"mode":"new_company","newCompanyName":`+mark+`}}`, 202)
@@ -148,7 +159,8 @@ func newTown(h *apitest.Harness, name string) *town {
 	w.values["board-api-keys"] = post("/api/board-api-keys", `{"name":`+mark+`}`, 201).Field(t, "id")
 	spender := post(in+"/agents", `{"name":"Spender","adapterType":"process"}`, 201).Field(t, "id")
 	post(in+"/budgets/policies", `{"scopeType":"agent","scopeId":"`+spender+`","windowKind":"lifetime","amount":1}`, 200)
-	post(in+"/cost-events", `{"agentId":"`+spender+`","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`, 201)
+	post(in+"/cost-events",
+		`{"agentId":"`+spender+`","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`, 201)
 	w.values["companies/budget-incidents"] = apitest.FirstOf(t, h.Call("GET", in+"/budget-incidents", ""))
 	w.run = h.Start(ledger.CompanyID(w.of),
 		apitest.FirstOf(t, h.Call("GET", in+"/heartbeat-runs", ""))) // the assignment queued it
@@ -175,12 +187,13 @@ func (w *town) samples() map[string]string {
 		"POST /api/issues/{id}/children":                  `{"title":"x","allowDuplicate":true}`,
 		"POST /api/companies/{companyId}/routines":        `{"title":"x"}`,
 		"POST /api/companies/{companyId}/me/user-secrets": `{"definitionKey":"` + w.mark + `","value":"x"}`,
-		"POST /api/companies/{companyId}/environments":    `{"name":"x","driver":"ssh","config":{"host":"h","username":"x","remoteWorkspacePath":"/x"}}`,
-		"POST /api/companies/{companyId}/secrets":         `{"name":"x","value":"x"}`,
-		"POST /api/projects/{id}/workspaces":              `{"cwd":"/srv/x"}`,
-		"POST /api/secrets/{id}/rotate":                   `{"value":"x"}`,
-		"POST /api/issues/{id}/interactions":              `{"kind":"request_confirmation","payload":{"version":1,"prompt":"x"}}`,
-		"POST /api/routines/{id}/triggers":                `{"kind":"api"}`,
+		"POST /api/companies/{companyId}/environments": `{"name":"x","driver":"ssh","config":{"host":"h",` +
+			`"username":"x","remoteWorkspacePath":"/x"}}`,
+		"POST /api/companies/{companyId}/secrets": `{"name":"x","value":"x"}`,
+		"POST /api/projects/{id}/workspaces":      `{"cwd":"/srv/x"}`,
+		"POST /api/secrets/{id}/rotate":           `{"value":"x"}`,
+		"POST /api/issues/{id}/interactions":      `{"kind":"request_confirmation","payload":{"version":1,"prompt":"x"}}`,
+		"POST /api/routines/{id}/triggers":        `{"kind":"api"}`,
 		"PUT /api/issues/{id}/documents/{key}": `{"title":"x","format":"markdown","body":"x","baseRevisionId":"` +
 			w.values["issues/documents/revisions"] + `"}`,
 		"POST /api/issues/{id}/approvals": `{"approvalId":"` + w.values["approvals"] + `"}`,
@@ -191,13 +204,15 @@ func (w *town) samples() map[string]string {
 		"POST /api/companies/{companyId}/agent-hires": `{"name":"x","adapterType":"process"}`,
 		"POST /api/issues/{id}/feedback-votes": `{"targetType":"issue_comment","targetId":"` +
 			w.values["issues/comments"] + `","vote":"up"}`,
-		"POST /api/companies/{companyId}/inbox-dismissals":        `{"itemKey":"approval:` + w.values["approvals"] + `"}`,
-		"POST /api/invites/{token}/accept":                        `{"requestType":"agent","agentName":"x","adapterType":"http"}`,
-		"PATCH /api/companies/{companyId}/skills/{skillId}/files": `{"path":"SKILL.md","content":"---\nname: x\ndescription: x\n---\nx\n"}`,
-		"PUT /api/v1/services/{name}":                             `{"version":"1","provider":"sums","methods":[{"name":"add"}]}`,
-		"PUT /api/v1/cron/{name}":                                 `{"cron":"0 3 * * *","topic":"a"}`,
-		"PUT /api/v1/declared-processes/{name}":                   `{"command":["/bin/true"],"replicas":1}`,
-		"PUT /api/agents/{id}/instructions-bundle/file":           `{"path":"AGENTS.md","content":"x"}`,
+		"POST /api/companies/{companyId}/inbox-dismissals": `{"itemKey":"approval:` + w.values["approvals"] + `"}`,
+		"POST /api/invites/{token}/accept": `{"requestType":"agent","agentName":"x",` +
+			`"adapterType":"http"}`,
+		"PATCH /api/companies/{companyId}/skills/{skillId}/files": `{"path":"SKILL.md","content":"---\nname: ` +
+			`x\ndescription: x\n---\nx\n"}`,
+		"PUT /api/v1/services/{name}":                   `{"version":"1","provider":"sums","methods":[{"name":"add"}]}`,
+		"PUT /api/v1/cron/{name}":                       `{"cron":"0 3 * * *","topic":"a"}`,
+		"PUT /api/v1/declared-processes/{name}":         `{"command":["/bin/true"],"replicas":1}`,
+		"PUT /api/agents/{id}/instructions-bundle/file": `{"path":"AGENTS.md","content":"x"}`,
 	}
 }
 
