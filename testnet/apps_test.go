@@ -186,7 +186,8 @@ func TestAppsOfAMesh(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, p, "POST", at+"/apps/shop/upgrade", body("3.0.0"), nil)
-	within(2*time.Minute).Until(t, "the program that decides runs", func() bool { return len(noted("decides 3.0.0")) == 1 })
+	within(2*time.Minute).
+		Until(t, "the program that decides runs", func() bool { return len(noted("decides 3.0.0")) == 1 })
 	decider := noted("decides 3.0.0")[0]
 	if err := p.Kill(decider); err != nil {
 		t.Fatal(err)

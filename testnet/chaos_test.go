@@ -26,7 +26,8 @@ const (
 
 // A worker that says outside, once each, that it began and that it had its
 // effect. Its environment and argv carry the mark by which it is found.
-const chaosWorker = `echo "began $PAPERCLIP_RUN_ID" >> "$EFFECTS"; sleep $SPAN; echo "did $PAPERCLIP_RUN_ID" >> "$EFFECTS"`
+const chaosWorker = `echo "began $PAPERCLIP_RUN_ID" >> "$EFFECTS"; sleep $SPAN; echo "did $PAPERCLIP_RUN_ID" >> ` +
+	`"$EFFECTS"`
 
 // effects is how often each run began and had its effect, by its own account.
 func effects(t *testing.T, file string) (began, did map[string]int) {
@@ -205,8 +206,9 @@ func TestRunsUnderKills(t *testing.T) {
 		}
 	}
 	within(30*time.Second).Until(t, "the last process is gone", func() bool { return len(marked(mark)) == 0 })
-	t.Logf("%d kills in %s; up to %d runs at once; %d runs promised, %d with their retries: %v; %d effects, %d of them of runs that were cut off before they could say so; 0 processes left",
-		kills, long, peak, len(promised), len(ids), states, len(did), unsaid)
+	t.Logf("%d kills in %s; up to %d runs at once; %d runs promised, %d with their retries: %v; %d effects, %d "+
+		"of them of runs that were cut off before they could say so; 0 processes left", kills, long, peak,
+		len(promised), len(ids), states, len(did), unsaid)
 	if states["succeeded"]+unsaid != len(did) || states["succeeded"] == 0 || kills == 0 {
 		t.Errorf("%d succeeded and %d were cut off after their effect; there are %d effects, %d kills", states["succeeded"],
 			unsaid, len(did), kills)

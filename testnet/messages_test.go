@@ -12,10 +12,12 @@ import (
 // worker is a program that reads its messages with the command line: it answers requests, hangs
 // over those that say slow, and over a job until it is handed out again.
 const worker = `while :; do
-  "$SELVAGE" ipc recv --limit 1 --wait-ms 20000 | tail -n +2 | while read -r id from kind text reply reliable attempt; do
+  "$SELVAGE" ipc recv --limit 1 --wait-ms 20000 | tail -n +2 | while read -r id from kind text reply reliable ` +
+	`attempt; do
     case "$text" in
     slow) echo slow >> "$NOTES"; sleep 600 ;;
-    job) echo "taken $attempt" >> "$NOTES"; if [ "$attempt" = 1 ]; then sleep 600; fi; echo "handled $id" >> "$NOTES"; "$SELVAGE" ipc ack "$id" ;;
+    job) echo "taken $attempt" >> "$NOTES"; if [ "$attempt" = 1 ]; then sleep 600; fi; echo "handled $id" >> ` +
+	`"$NOTES"; "$SELVAGE" ipc ack "$id" ;;
     *) "$SELVAGE" ipc reply "$id" "re-$text" ;;
     esac
   done

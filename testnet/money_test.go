@@ -23,7 +23,9 @@ func TestACallOfAKilledNodeIsSettled(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		asked.Add(1)
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, strings.Repeat(`data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"content":"word "}}]}`+"\n\n", 5))
+		_, _ = io.WriteString(w,
+			strings.Repeat(`data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,`+
+				`"delta":{"content":"word "}}]}`+"\n\n", 5))
 		w.(http.Flusher).Flush()
 		select { // it never comes to its end
 		case <-r.Context().Done():
@@ -45,7 +47,8 @@ func TestACallOfAKilledNodeIsSettled(t *testing.T) {
 		"adapterConfig": map[string]any{
 			"command": "/bin/sh", "args": []string{"-c",
 				`exec curl -sSN -f -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H 'Content-Type: application/json' \
- -d '{"model":"m","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"say something"}]}' $PAPERCLIP_API_URL/llm/v1/chat/completions`}}}, &agent)
+ -d '{"model":"m","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"say something"}]}' ` +
+					`$PAPERCLIP_API_URL/llm/v1/chat/completions`}}}, &agent)
 	must(t, p, "POST", of+"/issues", map[string]any{"title": "Talk", "status": "todo", "assigneeAgentId": agent.ID}, nil)
 
 	type run struct{ ID, Status, ErrorCode, NodeID string }
@@ -91,7 +94,8 @@ func TestACallOfAKilledNodeIsSettled(t *testing.T) {
 		return len(rows) > 1 && rows[0].Status == "failed" && rows[0].ErrorCode == "budget_refused"
 	})
 	if n := asked.Load(); n != 1 || spent() != 0 {
-		t.Errorf("the upstream was asked %d times, and %d cents are booked, while the money of the first call was held", n, spent())
+		t.Errorf("the upstream was asked %d times, and %d cents are booked, while the money of the first call was held", n,
+			spent())
 	}
 	if err := p.Start(t.Context(), victim); err != nil {
 		t.Fatal(err)

@@ -269,8 +269,9 @@ func TestStoppedDaemonsChildDiesBeforeItsLockIsFree(t *testing.T) {
 	must(t, p, "POST", "/api/companies/"+string(company)+"/agents", map[string]any{
 		"name": "Beater", "role": "engineer", "adapterType": "process",
 		"adapterConfig": map[string]any{"command": "/bin/sh",
-			"args": []string{"-c", `f=$BEATS/$PAPERCLIP_RUN_ID; while :; do date +%s%N > $f.new; mv $f.new $f; sleep 0.05; done`},
-			"env":  map[string]any{"BEATS": beats}},
+			"args": []string{"-c",
+				`f=$BEATS/$PAPERCLIP_RUN_ID; while :; do date +%s%N > $f.new; mv $f.new $f; sleep 0.05; done`},
+			"env": map[string]any{"BEATS": beats}},
 	}, &agent)
 	must(t, p, "POST", "/api/agents/"+agent.ID+"/heartbeat/invoke", map[string]any{}, &run)
 	lastBeat := func() time.Time {

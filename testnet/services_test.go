@@ -95,14 +95,16 @@ func TestServicesOfAMesh(t *testing.T) {
 	}
 	asked := filepath.Join(dir, "asked")
 	if _, err := from.Call(t.Context(), "POST", "/api/v1/processes", map[string]any{"node": from.Name, "name": "asker",
-		"command": []string{"sh", "-c", `"$SELVAGE" ipc request service:answers/where null --wait-ms 60000 -o json > "$ASKED.new"
+		"command": []string{"sh", "-c",
+			`"$SELVAGE" ipc request service:answers/where null --wait-ms 60000 -o json > "$ASKED.new"
 "$SELVAGE" ipc send service:answers job --reliable --await --wait-ms 60000 >> "$ASKED.new" 2>&1
 "$SELVAGE" ipc request service:answers/none x --wait-ms 60000 >> "$ASKED.new" 2>&1
 mv "$ASKED.new" "$ASKED"`},
 		"env": map[string]string{"SELVAGE": selvage, "ASKED": asked}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	within(2*time.Minute).Until(t, "the asker has its answers", func() bool { _, err := os.Stat(asked); return err == nil })
+	within(2*time.Minute).
+		Until(t, "the asker has its answers", func() bool { _, err := os.Stat(asked); return err == nil })
 	if b, _ := os.ReadFile(asked); !strings.Contains(string(b), `"`+at+`"`) ||
 		!strings.Contains(string(b), "acknowledged") || !strings.Contains(string(b), "no such method") {
 		t.Errorf("by message: %s", b)

@@ -18,10 +18,12 @@ const boxImage = "localhost/selvage-socket-test:1"
 const offline = `export SELVAGE_API_URL=http://127.0.0.1:1
 "$SELVAGE" ipc send "$TO" "from $SELVAGE_PID"
 coproc M { "$SELVAGE" mcp --all 2>&1; }
-echo '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}' >&${M[1]}
+echo '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+	`"clientInfo":{"name":"t","version":"1"}}}' >&${M[1]}
 read -r -u ${M[0]} _
 echo '{"jsonrpc":"2.0","method":"notifications/initialized"}' >&${M[1]}
-echo '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"selvagePostV1IpcSend","arguments":{"to":"'$TO'","text":"by a tool"}}}' >&${M[1]}
+echo '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"selvagePostV1IpcSend",` +
+	`"arguments":{"to":"'$TO'","text":"by a tool"}}}' >&${M[1]}
 read -r -u ${M[0]} said
 echo "${said:0:2000}"
 "$SELVAGE" --api http://127.0.0.1:1 ipc send "$TO" no 2>&1
@@ -61,7 +63,8 @@ func TestTheCommandLineWithoutANetwork(t *testing.T) {
 		"env": map[string]string{"SELVAGE": selvage, "TO": "name:ear"}})
 	// What a node starts stands behind everything else on a busy machine.
 	within(5*time.Minute).Until(t, "the command is through", func() bool { return strings.Contains(said(mouth), "over") })
-	if out := said(mouth); !strings.Contains(out, "no answer from http://127.0.0.1:1") || strings.Contains(out, "isError") {
+	if out := said(mouth); !strings.Contains(out, "no answer from http://127.0.0.1:1") ||
+		strings.Contains(out, "isError") {
 		t.Errorf("the command said %s", out)
 	}
 	want := []string{"from " + mouth, "by a tool"}

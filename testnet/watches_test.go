@@ -161,8 +161,8 @@ func TestWatchesOfAMesh(t *testing.T) {
 	}
 }
 
-// topicReader is a program that handles the messages of a subscription that lasts, one after the other. The one that says
-// slow it does not handle on its first node.
+// topicReader is a program that handles the messages of a subscription that lasts, one after the other. The one that
+// says slow it does not handle on its first node.
 const topicReader = `"$SELVAGE" ipc subscribe 'jobs.*' --name work || exit 1
 while :; do
   m=$("$SELVAGE" ipc recv --limit 1 --wait-ms 20000 -o json | tr -d ' \n')
@@ -175,8 +175,8 @@ while :; do
 done`
 
 // The node of a durable subscription's reader is killed in the middle of a message, while others are published. The
-// declared process starts on another node and takes the subscription over: nothing is lost, and what the mesh knew to be
-// handled is not handed out again.
+// declared process starts on another node and takes the subscription over: nothing is lost, and what the mesh knew to
+// be handled is not handed out again.
 func TestSubscriptionsOfAMesh(t *testing.T) {
 	p := processes(t)
 	dir := t.TempDir()

@@ -70,7 +70,8 @@ type vendor struct {
 // look is what the tool does: what the agent can see of its environment. It ends
 // late, because Gemini CLI on a busy machine loses what a command writes just before
 // its end.
-const look = "env; cat /proc/self/environ; echo seen-$PAPERCLIP_RUN_ID; echo issue=$PAPERCLIP_TASK_ID; echo mine=$MINE; pwd; sleep 2"
+const look = "env; cat /proc/self/environ; echo seen-$PAPERCLIP_RUN_ID; echo issue=$PAPERCLIP_TASK_ID; echo " +
+	"mine=$MINE; pwd; sleep 2"
 
 func newVendor(t *testing.T, answer func(path, body string) (head, tail string)) *vendor {
 	v := &vendor{keys: map[string]bool{}}
@@ -199,7 +200,8 @@ func anthropic(_, body string) (head, tail string) {
 	_ = json.Unmarshal([]byte(body), &q)
 	start := [2]string{"message_start",
 		`,"message":{"id":"msg_01","type":"message","role":"assistant","model":"` + q.Model +
-			`","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":100,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}}`}
+			`","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":100,` +
+			`"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}}`}
 	end := func(reason string) [2]string {
 		return [2]string{"message_delta", `,"delta":{"stop_reason":"` + reason +
 			`","stop_sequence":null},"usage":{"output_tokens":10}`}
@@ -221,7 +223,8 @@ func anthropic(_, body string) (head, tail string) {
 
 // openai answers as the Responses API does, with the same tokens.
 func openai(_, body string) (head, tail string) {
-	item := `{"id":"msg_1","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"I have looked around.","annotations":[]}]}`
+	item := `{"id":"msg_1","type":"message","role":"assistant","status":"completed",` +
+		`"content":[{"type":"output_text","text":"I have looked around.","annotations":[]}]}`
 	if !strings.Contains(body, `"function_call_output"`) {
 		args := map[string]any{"cmd": look}
 		name := "exec_command"
@@ -241,7 +244,8 @@ func openai(_, body string) (head, tail string) {
 		events([2]string{"response.output_item.done", `,"output_index":0,"item":` + item},
 			[2]string{"response.completed",
 				`,"response":{"id":"resp_1","object":"response","status":"completed","output":[` + item +
-					`],"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":0},"output_tokens":10,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":110}}`})
+					`],"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":0},"output_tokens":10,` +
+					`"output_tokens_details":{"reasoning_tokens":0},"total_tokens":110}}`})
 }
 
 // chat answers as an upstream of chat completions does, which the gateway tells to
@@ -255,7 +259,8 @@ func chat(tool string) func(path, body string) (head, tail string) {
 		if !strings.Contains(body, `"role":"tool"`) && works(body) {
 			args, _ := json.Marshal(map[string]string{"command": look, "description": "Looks around"})
 			quoted, _ := json.Marshal(string(args))
-			message = `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"` + tool + `","arguments":` + string(quoted) + `}}]}`
+			message = `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_1",` +
+				`"type":"function","function":{"name":"` + tool + `","arguments":` + string(quoted) + `}}]}`
 			finish = "tool_calls"
 		}
 		used := `"usage":{"prompt_tokens":100,"completion_tokens":10,"total_tokens":110}`
@@ -286,7 +291,8 @@ func google(path, body string) (head, tail string) {
 	piece := func(more string) string {
 		return `{"candidates":[` + more + `,"modelVersion":"gemini-2.5-pro","responseId":"r"}`
 	}
-	used := `],"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":4,"thoughtsTokenCount":6,"totalTokenCount":110}`
+	used := `],"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":4,"thoughtsTokenCount":6,` +
+		`"totalTokenCount":110}`
 	if !strings.HasSuffix(path, ":streamGenerateContent") {
 		return piece(`{"content":{"role":"model","parts":[` + part + `]},"finishReason":"STOP","index":0}` + used), ""
 	}

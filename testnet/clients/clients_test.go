@@ -253,11 +253,14 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{`company|create|--payload-json|{"name":"Acme Robotics","description":"Better robots"}`, "id", "", "company"},
 		{"company|list", "0.name", "Acme Robotics", ""},
 		{"company|get|${company}", "issuePrefix", "ACM", ""},
-		{`agent|create|-C|${company}|--payload-json|{"name":"Bob","role":"engineer","adapterType":"process","adapterConfig":{"command":"sleep","args":["60"]}}`, "id", "", "bob"},
-		{`agent|create|-C|${company}|--payload-json|{"name":"Tom","role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/echo","args":["hello"]}}`, "id", "", "tom"},
+		{`agent|create|-C|${company}|--payload-json|{"name":"Bob","role":"engineer","adapterType":"process",` +
+			`"adapterConfig":{"command":"sleep","args":["60"]}}`, "id", "", "bob"},
+		{`agent|create|-C|${company}|--payload-json|{"name":"Tom","role":"engineer","adapterType":"process",` +
+			`"adapterConfig":{"command":"/bin/echo","args":["hello"]}}`, "id", "", "tom"},
 		{"goal|create|-C|${company}|--title|Ship it|--level|company", "id", "", "goal"},
 		{"project|create|-C|${company}|--name|Robot Arm|--goal-ids|${goal}", "id", "", "project"},
-		{"issue|create|-C|${company}|--title|Design gripper|--description|Make one|--status|todo|--priority|high|--project-id|${project}|--billing-code|BC-1", "identifier", "ACM-1", "issue"},
+		{"issue|create|-C|${company}|--title|Design gripper|--description|Make " +
+			"one|--status|todo|--priority|high|--project-id|${project}|--billing-code|BC-1", "identifier", "ACM-1", "issue"},
 		{"issue|update|${issue}|--priority|critical", "priority", "critical", ""},
 		{"issue|checkout|${issue}|--agent-id|${bob}", "status", "in_progress", ""},
 		{"issue|comment|${issue}|--body|Looks good", "body", "Looks good", "comment"},
@@ -278,7 +281,8 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{"token|agent|create|-C|${company}|--agent|bob", "key.token", "", ""},
 		{`approval|create|-C|${company}|--type|approve_ceo_strategy|--payload|{"title":"Grow"}`, "id", "", "approval"},
 		{"approval|approve|${approval}|--decision-note|yes", "status", "approved", ""},
-		{`cost|event:create|-C|${company}|--payload-json|{"agentId":"${bob}","provider":"openai","model":"x","inputTokens":1,"outputTokens":1,"costCents":12,"occurredAt":"2026-11-21T00:00:00.000Z"}`, "costCents", "12", ""},
+		{`cost|event:create|-C|${company}|--payload-json|{"agentId":"${bob}","provider":"openai","model":"x",` +
+			`"inputTokens":1,"outputTokens":1,"costCents":12,"occurredAt":"2026-11-21T00:00:00.000Z"}`, "costCents", "12", ""},
 		{"cost|summary|-C|${company}", "companyId", "", ""},
 		{`budget|company:update|-C|${company}|--payload-json|{"budgetMonthlyCents":50000}`, "", "", ""},
 		{"budget|overview|-C|${company}", "companyId", "", ""},
@@ -290,14 +294,17 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{"issue|document:put|ACM-1|plan|--title|Plan|--body|# Plan", "key", "plan", ""},
 		{"issue|document:get|ACM-1|plan", "body", "# Plan", ""},
 		{"issue|documents|ACM-1", "0.key", "plan", ""},
-		{`issue|interaction:create|ACM-1|--payload-json|{"kind":"request_confirmation","payload":{"version":1,"prompt":"Proceed?"}}`, "id", "", "interaction"},
+		{`issue|interaction:create|ACM-1|--payload-json|{"kind":"request_confirmation","payload":{"version":1,` +
+			`"prompt":"Proceed?"}}`, "id", "", "interaction"},
 		{"issue|interaction:reject|ACM-1|${interaction}|--reason|no", "status", "rejected", ""},
-		{`issue|work-product:create|ACM-1|--payload-json|{"type":"pull_request","provider":"github","title":"PR 1","status":"active"}`, "title", "PR 1", ""},
+		{`issue|work-product:create|ACM-1|--payload-json|{"type":"pull_request","provider":"github","title":"PR ` +
+			`1","status":"active"}`, "title", "PR 1", ""},
 		{`invite|create|-C|${company}|--payload-json|{"allowedJoinTypes":"agent"}`, "", "", ""},
 		{"member|list|-C|${company}", "", "", ""},
 		{"secrets|create|-C|${company}|--name|OPENAI_KEY|--value|hunter2-canary", "id", "", ""},
 		{"secrets|list|-C|${company}", "0.id", "", ""},
-		{`routine|create|-C|${company}|--payload-json|{"title":"Daily report","assigneeAgentId":"${bob}","projectId":"${project}"}`, "id", "", "routine"},
+		{`routine|create|-C|${company}|--payload-json|{"title":"Daily report","assigneeAgentId":"${bob}",` +
+			`"projectId":"${project}"}`, "id", "", "routine"},
 		{`routine|trigger:create|${routine}|--payload-json|{"kind":"schedule","cronExpression":"0 9 * * *","timezone":"UTC"}`,
 			"", "", ""},
 		{"routine|run|${routine}", "", "", ""},
@@ -334,13 +341,16 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{"project|update|${project}|--description|An arm", "description", "An arm", ""},
 		{`company|update|${company}|--payload-json|{"description":"Best robots"}`, "description", "Best robots", ""},
 		{`budget|agent:update|${bob}|--payload-json|{"budgetMonthlyCents":700}`, "budgetMonthlyCents", "700", ""},
-		{`budget|policy:upsert|-C|${company}|--payload-json|{"scopeType":"project","scopeId":"${project}","amount":900,"windowKind":"lifetime"}`, "", "", ""},
+		{`budget|policy:upsert|-C|${company}|--payload-json|{"scopeType":"project","scopeId":"${project}",` +
+			`"amount":900,"windowKind":"lifetime"}`, "", "", ""},
 		{`agent|update|${bob}|--payload-json|{"title":"Builder"}`, "title", "Builder", ""},
 		{`agent|permissions:update|${bob}|--payload-json|{"canCreateAgents":false,"canAssignTasks":true}`, "", "", ""},
 		{`agent|hire|-C|${company}|--payload-json|{"name":"Zoe","role":"engineer","adapterType":"process"}`,
 			"agent.id", "", "zoe"},
-		{`activity|create|-C|${company}|--payload-json|{"actorId":"me","action":"note.made","entityType":"company","entityId":"${company}"}`, "action", "note.made", ""},
-		{`finance|event:create|-C|${company}|--payload-json|{"eventKind":"platform_fee","biller":"openai","amountCents":5,"occurredAt":"2026-11-21T00:00:00.000Z"}`, "amountCents", "5", ""},
+		{`activity|create|-C|${company}|--payload-json|{"actorId":"me","action":"note.made",` +
+			`"entityType":"company","entityId":"${company}"}`, "action", "note.made", ""},
+		{`finance|event:create|-C|${company}|--payload-json|{"eventKind":"platform_fee","biller":"openai",` +
+			`"amountCents":5,"occurredAt":"2026-11-21T00:00:00.000Z"}`, "amountCents", "5", ""},
 		{"agent|wake|${tom}", "", "", ""},
 		{"agent|heartbeat:invoke|${tom}", "", "", ""},
 		{"agent|terminate|${zoe}", "status", "terminated", ""},

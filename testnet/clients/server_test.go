@@ -43,7 +43,8 @@ func startReal(t *testing.T) *real {
 		t.Fatal(err)
 	}
 	database := port + 1
-	config := fmt.Sprintf(`{"$meta":{"version":1,"updatedAt":"2026-01-01T00:00:00.000Z","source":"onboard"},"database":{"mode":"embedded-postgres","embeddedPostgresDataDir":%q,"embeddedPostgresPort":%d},
+	config := fmt.Sprintf(`{"$meta":{"version":1,"updatedAt":"2026-01-01T00:00:00.000Z","source":"onboard"},`+
+		`"database":{"mode":"embedded-postgres","embeddedPostgresDataDir":%q,"embeddedPostgresPort":%d},
 		"logging":{"mode":"file","logDir":%q},"server":{"deploymentMode":"local_trusted","host":"127.0.0.1","port":%d}}`,
 		filepath.Join(home, "db"), database, home, port)
 	if err := os.WriteFile(filepath.Join(home, "config.json"), []byte(config), 0o600); err != nil {
@@ -160,11 +161,14 @@ func TestARealPaperclipServerHandsWorkToTheMesh(t *testing.T) {
 	far := b.Company("Far")
 	post := func(method, path, body string) string {
 		return `curl -sf -X ` + method +
-			` -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '` + body + `' $PAPERCLIP_API_URL/api/` + path + ` >/dev/null;`
+			` -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H ` +
+			`'Content-Type: application/json' -d '` + body + `' $PAPERCLIP_API_URL/api/` + path + ` >/dev/null;`
 	}
 	reviewer, err := b.Hire(0, far, "Reviewer", map[string]any{"command": "/bin/sh", "args": []string{"-c",
 		post("POST", "companies/$PAPERCLIP_COMPANY_ID/cost-events",
-			`{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"small","inputTokens":40,"outputTokens":2,"costCents":3,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}`) +
+			`{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local",`+
+				`"model":"small","inputTokens":40,"outputTokens":2,"costCents":3,"occurredAt":"'$(date -u `+
+				`+%Y-%m-%dT%H:%M:%SZ)'"}`) +
 			post("PATCH", "issues/$PAPERCLIP_TASK_ID", `{"status":"done","comment":"Found 2 potential issues"}`)}})
 	if err != nil {
 		t.Fatal(err)

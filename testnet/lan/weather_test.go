@@ -53,7 +53,8 @@ func TestOneOwner(t *testing.T) {
 	sh(t, "mkdir", "-p", late.dir)
 	sh(t, "cp", filepath.Join(bs[0].dir, "owner.key"), late.dir)
 	sh(t, "ip", "netns", "exec", late.ns, "nft",
-		"add table inet rain; add chain inet rain in { type filter hook input priority 0; }; add rule inet rain in iifname eth0 numgen random mod 100 < 30 drop")
+		"add table inet rain; add chain inet rain in { type filter hook input priority 0; }; add rule inet rain "+
+			"in iifname eth0 numgen random mod 100 < 30 drop")
 	at = time.Now()
 	late.up()
 	late.serves(0, patience)
@@ -106,7 +107,8 @@ func TestMulticastIsFiltered(t *testing.T) {
 	a, b, c := net.box("a"), net.box("b"), net.box("c")
 	for _, x := range []*box{a, b, c} {
 		sh(t, "ip", "netns", "exec", x.ns, "nft",
-			"add table inet wall; add chain inet wall in { type filter hook input priority 0; }; add rule inet wall in udp dport 5353 drop")
+			"add table inet wall; add chain inet wall in { type filter hook input priority 0; }; add rule inet "+
+				"wall in udp dport 5353 drop")
 	}
 	a.up()
 	b.up()

@@ -63,7 +63,8 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 		"output": 1_000_000_000}, nil)
 	var skill struct{ Key string }
 	b.Must(0, "POST", "/api/companies/"+string(of)+"/skills", map[string]any{"name": "colours", "slug": "colours",
-		"markdown": "---\nname: colours\ndescription: How to choose a colour for the arm.\n---\nOnly ever choose primary colours."}, &skill)
+		"markdown": "---\nname: colours\ndescription: How to choose a colour for the arm.\n---\nOnly ever choose " +
+			"primary colours."}, &skill)
 	var agent, issue struct{ ID string }
 	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "adapterType": "wasm",
 		"adapterConfig": map[string]any{"env": map[string]string{"AGENT_MODEL": "local/gemma", "AGENT_MAX_TOKENS": "24"},

@@ -50,9 +50,14 @@ func badUpstream(t *testing.T) *httptest.Server {
 			http.Error(w, `{"error":{"message":"slow down"}}`, http.StatusTooManyRequests)
 		case "less":
 			stream(piece(strings.Repeat("word ", 300)) +
-				`data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}` + "\n\ndata: [DONE]\n\n")
+				`data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},` +
+				`"finish_reason":"stop"}],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}` +
+				"\n\ndata: [DONE]\n\n")
 		case "more":
-			stream(piece("word") + `data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":900000000,"completion_tokens":900000000,"total_tokens":1800000000}}` + "\n\ndata: [DONE]\n\n")
+			stream(piece("word") +
+				`data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},` +
+				`"finish_reason":"stop"}],"usage":{"prompt_tokens":900000000,"completion_tokens":900000000,` +
+				`"total_tokens":1800000000}}` + "\n\ndata: [DONE]\n\n")
 		}
 	}))
 	t.Cleanup(func() { close(done); s.CloseClientConnections(); s.Close() })
@@ -62,7 +67,8 @@ func badUpstream(t *testing.T) *httptest.Server {
 // ask is a program that has a model say something, and fails unless the answer
 // comes to its end.
 const ask = `curl -sSN --max-time 20 -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H 'Content-Type: application/json' \
- -d '{"model":"'$MODEL'","stream":true,"max_tokens":400,"messages":[{"role":"user","content":"say something"}]}' $PAPERCLIP_API_URL/llm/v1/chat/completions >$BAD/$MODEL.out
+ -d '{"model":"'$MODEL'","stream":true,"max_tokens":400,"messages":[{"role":"user","content":"say something"}]}' ` +
+	`$PAPERCLIP_API_URL/llm/v1/chat/completions >$BAD/$MODEL.out
 grep -q 'DONE' $BAD/$MODEL.out || exit 5`
 
 // marked counts the processes whose environment holds the mark.

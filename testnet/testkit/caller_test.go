@@ -23,13 +23,17 @@ func TestARunWithoutItsTokenIsNotTheBoard(t *testing.T) {
 	of, out := b.Company("Acme"), t.TempDir()
 	// Each line of the result is what was asked and how it was answered.
 	const script = `
-ask() { name=$1; shift; printf '%s ' "$name" >> $OUT/part; curl -s -o $OUT/body -w '%{http_code}' "$@" >> $OUT/part; printf ' %s\n' "$(head -c 300 $OUT/body)" >> $OUT/part; }
+ask() { name=$1; shift; printf '%s ' "$name" >> $OUT/part; curl -s -o $OUT/body -w '%{http_code}' "$@" >> ` +
+		`$OUT/part; printf ' %s\n' "$(head -c 300 $OUT/body)" >> $OUT/part; }
 token() { ask "$1" -X POST -H 'Content-Type: application/json' -d '{}' "$2/api/v1/mesh/tokens"; }
 token own $N1; token second $N2; token stranger $N3
 ask list $N1/api/companies
-ask mcp -X POST -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"paperclipApiRequest","arguments":{"method":"POST","path":"/v1/mesh/tokens","jsonBody":"{}"}}}' $N1/mcp
+ask mcp -X POST -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' -d ` +
+		`'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"paperclipApiRequest",` +
+		`"arguments":{"method":"POST","path":"/v1/mesh/tokens","jsonBody":"{}"}}}' $N1/mcp
 ask agent -H "Authorization: Bearer $PAPERCLIP_API_KEY" $N1/api/agents/me
-(setsid sh -c 'curl -s -o $OUT/orphan-body -w "orphan %{http_code}\n" -X POST -H "Content-Type: application/json" -d "{}" $N1/api/v1/mesh/tokens > $OUT/orphan.part; mv $OUT/orphan.part $OUT/orphan' &)
+(setsid sh -c 'curl -s -o $OUT/orphan-body -w "orphan %{http_code}\n" -X POST -H "Content-Type: ` +
+		`application/json" -d "{}" $N1/api/v1/mesh/tokens > $OUT/orphan.part; mv $OUT/orphan.part $OUT/orphan' &)
 while [ ! -e $OUT/orphan ]; do sleep 0.05; done
 cat $OUT/orphan >> $OUT/part
 mv $OUT/part $OUT/done

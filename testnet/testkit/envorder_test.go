@@ -17,7 +17,8 @@ func TestProjectEnvOverridesAgentEnvAndTheRuntimeBoth(t *testing.T) {
 		"env": map[string]any{"BOTH": "project", "PROJECTS": "project",
 			"PAPERCLIP_RUN_ID": "project", "PAPERCLIP_AGENT_ID": "project", "PAPERCLIP_OWN": "project"}}, &p)
 	a, err := b.Hire(0, of, "Ada", map[string]any{"command": "/bin/sh",
-		"args": []string{"-c", `echo "[$BOTH $AGENTS $PROJECTS $PAPERCLIP_RUN_ID $PAPERCLIP_AGENT_ID $PAPERCLIP_COMPANY_ID $PAPERCLIP_OWN]"`},
+		"args": []string{"-c",
+			`echo "[$BOTH $AGENTS $PROJECTS $PAPERCLIP_RUN_ID $PAPERCLIP_AGENT_ID $PAPERCLIP_COMPANY_ID $PAPERCLIP_OWN]"`},
 		"env": map[string]any{"BOTH": "agent", "AGENTS": "agent", "PAPERCLIP_RUN_ID": "agent",
 			"PAPERCLIP_COMPANY_ID": "agent", "PAPERCLIP_API_KEY": "a-key-of-its-own"}})
 	if err != nil {

@@ -176,7 +176,10 @@ func TestATaskCostsNoMoreThanIsLeft(t *testing.T) {
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"on"},"finish_reason":"stop"}],"usage":{"prompt_tokens":500,"completion_tokens":200,"total_tokens":700}}`)
+		_, _ = io.WriteString(w,
+			`{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,`+
+				`"message":{"role":"assistant","content":"on"},"finish_reason":"stop"}],`+
+				`"usage":{"prompt_tokens":500,"completion_tokens":200,"total_tokens":700}}`)
 	}))
 	defer up.Close()
 	b := Mesh(t, 1, working(t.TempDir()))
@@ -189,8 +192,10 @@ func TestATaskCostsNoMoreThanIsLeft(t *testing.T) {
 	// A cent for a token, so that each call costs 7 USD and sets about 23 aside before.
 	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000,
 		"output": 1_000_000_000_000}, nil)
-	call := `curl -s -o $OUT -w '%{http_code}\n' -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H 'Content-Type: application/json' \
- -d '{"model":"m","max_tokens":200,"messages":[{"role":"user","content":"on?"}]}' $PAPERCLIP_API_URL/llm/v1/chat/completions`
+	call := `curl -s -o $OUT -w '%{http_code}\n' -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H 'Content-Type: ` +
+		`application/json' \
+ -d '{"model":"m","max_tokens":200,"messages":[{"role":"user","content":"on?"}]}' ` +
+		`$PAPERCLIP_API_URL/llm/v1/chat/completions`
 	hire := func(name, script string) Agent {
 		a, err := b.Hire(0, of, name, map[string]any{"command": "/bin/sh", "args": []string{"-c", script},
 			"env": map[string]any{"OUT": filepath.Join(t.TempDir(), "out")}})
@@ -199,7 +204,8 @@ func TestATaskCostsNoMoreThanIsLeft(t *testing.T) {
 		}
 		return a
 	}
-	all := hire("Spender", `n=0; while [ $n -lt 50 ]; do n=$((n+1)); code=$(`+call+`); [ $code = 200 ] || { cat $OUT; exit 7; }; done; exit 0`)
+	all := hire("Spender",
+		`n=0; while [ $n -lt 50 ]; do n=$((n+1)); code=$(`+call+`); [ $code = 200 ] || { cat $OUT; exit 7; }; done; exit 0`)
 	execute := func(a Agent, usd float64) (e executed, answer Answer) {
 		t.Helper()
 		answer, err := b.Call(0, "POST", "/api/v1/execute", map[string]any{"agent_id": a.ID, "task": "Spend",

@@ -240,7 +240,8 @@ func TestGarbageNeverFails(t *testing.T) {
 			}
 		}
 		for n, s := range shots {
-			if !testing.Short() || (n+at)%5 == 0 { // under the race detector one in five of each route, which costs six times the work
+			// under the race detector one in five of each route, which costs six times the work
+			if !testing.Short() || (n+at)%5 == 0 {
 				work <- s
 			}
 		}

@@ -34,7 +34,11 @@ func askName(b *Bed, on int, name string) (said, by string, err error) {
 		From    string
 		Payload struct{ Text string }
 	}
-	_, err = b.Do(on, "POST", "/api/v1/ipc/request", map[string]any{"to": "name:" + name, "text": "hello", "wait_ms": 20_000}, &reply)
+	_, err = b.Do(on, "POST", "/api/v1/ipc/request", map[string]any{
+		"to":      "name:" + name,
+		"text":    "hello",
+		"wait_ms": 20_000,
+	}, &reply)
 	return reply.Payload.Text, reply.From, err
 }
 
@@ -68,7 +72,12 @@ func TestHandlersOfAMesh(t *testing.T) {
 		}
 	}
 	var sent struct{ State string }
-	b.Must(2, "POST", "/api/v1/ipc/send", map[string]any{"to": "name:counter", "text": "job", "reliable": true, "await": true}, &sent)
+	b.Must(2, "POST", "/api/v1/ipc/send", map[string]any{
+		"to":       "name:counter",
+		"text":     "job",
+		"reliable": true,
+		"await":    true,
+	}, &sent)
 	if sent.State != "acknowledged" {
 		t.Errorf("a reliable message is %s when the handler has returned", sent.State)
 	}
@@ -124,8 +133,8 @@ func TestHandlersOfAMesh(t *testing.T) {
 	}
 	b.Until("its output", func() bool { return strings.Contains(saidBy(b, greeter), "said hello") })
 
-	b.Must(0, "PUT", "/api/v1/declared-processes/keeper", map[string]any{"module": counts, "module_bytes": size, "replicas": 1,
-		"restart": "always"}, nil)
+	b.Must(0, "PUT", "/api/v1/declared-processes/keeper",
+		map[string]any{"module": counts, "module_bytes": size, "replicas": 1, "restart": "always"}, nil)
 	first := ""
 	b.Until("the declared one to answer", func() bool {
 		_, by, err := askName(b, 0, "keeper")
@@ -182,7 +191,8 @@ func BenchmarkAtRest(b *testing.B) {
 			if kind == "handler" {
 				for _, pid := range pids {
 					to := post.Process(kernel.Address{Node: string(n.ID()), PID: pid})
-					if _, err := n.Post().Request(b.Context(), from, &post.Message{To: to, Payload: post.TextOf("hello")}); err != nil {
+					if _, err := n.Post().
+						Request(b.Context(), from, &post.Message{To: to, Payload: post.TextOf("hello")}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -18,7 +18,8 @@ func TestARunReadsNoNodesFiles(t *testing.T) {
 	b := Mesh(t, 3, working(dir), telling)
 	Mesh(t, 1, working(far), telling)
 	of, out := b.Company("Acme"), t.TempDir()
-	const script = `for d in $DATA/* $FAR/*; do [ -d $d ] || continue; cat $d/identity.key > /dev/null && echo READ $d; ls $d/store > /dev/null; done > $OUT/part 2> $OUT/errors
+	const script = `for d in $DATA/* $FAR/*; do [ -d $d ] || continue; cat $d/identity.key > /dev/null && echo ` +
+		`READ $d; ls $d/store > /dev/null; done > $OUT/part 2> $OUT/errors
 echo done >> $OUT/part; mv $OUT/part $OUT/done; exec sleep 1000`
 	a, err := b.Hire(0, of, "Curious", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 1,
 		"writable": []string{out},

@@ -56,8 +56,8 @@ func (b *Bed) approve(on int, of ledger.CompanyID, action string) (id string) {
 	return id
 }
 
-// A request of an agent to the network is put before a person. Approved through another node, the agent is woken, does it
-// once, and has to ask again for the next time.
+// A request of an agent to the network is put before a person. Approved through another node, the agent is woken, does
+// it once, and has to ask again for the next time.
 func TestAPersonPermitsARequest(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -117,8 +117,8 @@ func TestAPersonPermitsARequest(t *testing.T) {
 	}
 }
 
-// A model call and the execution of a tool wait for a person and are done when they are given again over HTTP: the call with
-// this body only, the tool once. What a person rejects, and what a critical rule denies, does not ask again.
+// A model call and the execution of a tool wait for a person and are done when they are given again over HTTP: the call
+// with this body only, the tool once. What a person rejects, and what a critical rule denies, does not ask again.
 func TestAPersonPermitsCalls(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -126,7 +126,10 @@ func TestAPersonPermitsCalls(t *testing.T) {
 		asked.Add(1)
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"on"},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}`)
+		_, _ = io.WriteString(w,
+			`{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,`+
+				`"message":{"role":"assistant","content":"on"},"finish_reason":"stop"}],`+
+				`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}`)
 	}))
 	defer up.Close()
 	b := Mesh(t, 1, working(t.TempDir()))
@@ -134,7 +137,8 @@ func TestAPersonPermitsCalls(t *testing.T) {
 	in := "/api/companies/" + string(of)
 	b.Must(0, "POST", in+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp", "baseUrl": up.URL,
 		"models": []map[string]string{{"name": "m"}}}, nil)
-	module, err := hex.DecodeString("0061736d0100000001040160000003020100050401010101071302066d656d6f72790200065f737461727400000a040102000b")
+	module, err := hex.DecodeString(
+		"0061736d0100000001040160000003020100050401010101071302066d656d6f72790200065f737461727400000a040102000b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +185,8 @@ func TestAPersonPermitsCalls(t *testing.T) {
 	}
 	execute := func() Answer {
 		t.Helper()
-		a, err := b.Ask(0, "POST", in+"/tools/quick/execute", map[string]any{"input": map[string]any{"n": 1}}, nil, ada.As()...)
+		a, err := b.Ask(0, "POST", in+"/tools/quick/execute", map[string]any{"input": map[string]any{"n": 1}}, nil,
+			ada.As()...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,8 +217,8 @@ func TestAPersonPermitsCalls(t *testing.T) {
 	b.closedDecisions(t, ada.Run)
 }
 
-// closedDecisions ends a run whose node has permitted one model call without more, and compares its decision log with what
-// the command that closed it says.
+// closedDecisions ends a run whose node has permitted one model call without more, and compares its decision log with
+// what the command that closed it says.
 func (b *Bed) closedDecisions(t *testing.T, run string) {
 	t.Helper()
 	b.Must(0, "POST", "/api/heartbeat-runs/"+run+"/cancel", map[string]any{}, nil)

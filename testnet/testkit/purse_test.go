@@ -111,8 +111,9 @@ func TestMeteredSpendingThroughAPartition(t *testing.T) {
 	})
 	var sum struct{ SpendCents int64 }
 	b.Must(0, "GET", "/api/companies/"+string(of)+"/costs/summary", nil, &sum, Strong...)
-	t.Logf("%d calls, %d refused; upstream %d micro-cents, booked %d cents of %d; worst overspend of metered calls: %d micro-cents (closest: %d below the limit)",
-		calls.Load(), refused.Load(), upstream.Load(), sum.SpendCents, limit, max(worst.Load(), 0), max(-worst.Load(), 0))
+	t.Logf("%d calls, %d refused; upstream %d micro-cents, booked %d cents of %d; worst overspend of metered "+
+		"calls: %d micro-cents (closest: %d below the limit)", calls.Load(), refused.Load(), upstream.Load(),
+		sum.SpendCents, limit, max(worst.Load(), 0), max(-worst.Load(), 0))
 	if worst.Load() > 0 {
 		t.Errorf("overspent by %d micro-cents", worst.Load())
 	}

@@ -16,7 +16,8 @@ func TestARaisedBudgetLetsTheWorkGoOn(t *testing.T) {
 	b := Mesh(t, 1, working(t.TempDir()))
 	of, out := b.Company("Acme"), t.TempDir()
 	const script = `if [ ! -e $OUT/raised ]; then touch $OUT/$PAPERCLIP_TASK_ID; exec sleep 600; fi
-curl -s -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' \
+curl -s -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H ` +
+		`'Content-Type: application/json' \
  -d '{"status":"done"}' $PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID`
 	var agents, issues []string
 	for _, name := range []string{"Ada", "Bob"} {

@@ -187,8 +187,8 @@ func TestSecretsStaySecret(t *testing.T) {
 			env[name] = map[string]any{"type": "secret_ref", "secretId": s.ID, "version": "latest"}
 			w["secretId"] = s.ID
 		}
-		script += fmt.Sprintf("echo \"%s is $%s\"; echo \"$%s\" >&2; printf 'in two: %%s' \"${%s%%??????}\"; sleep 0.05; printf '%%s\\n' \"${%s#\"${%s%%??????}\"}\"\n",
-			name, name, name, name, name, name)
+		script += fmt.Sprintf("echo \"%s is $%s\"; echo \"$%s\" >&2; printf 'in two: %%s' \"${%s%%??????}\"; "+
+			"sleep 0.05; printf '%%s\\n' \"${%s#\"${%s%%??????}\"}\"\n", name, name, name, name, name, name)
 	}
 	script += `echo "token $PAPERCLIP_API_KEY"; env; printf %s "$PAPERCLIP_API_KEY" > $OUT/part; mv $OUT/part $OUT/token
 while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit 3`

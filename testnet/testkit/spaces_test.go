@@ -70,8 +70,9 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 	}
 	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site",
 		"env": map[string]any{"PROJECT_TOKEN": canary},
-		"executionWorkspacePolicy": policy(map[string]any{"provisionCommand": `echo "$PAPERCLIP_WORKSPACE_BRANCH" > provisioned; ls ` + folder + ` > ` + mark("names") + `; test "$PAPERCLIP_API_KEY" = ""`,
-			"teardownCommand": "cp provisioned " + mark("torn")}),
+		"executionWorkspacePolicy": policy(
+			map[string]any{"provisionCommand": `echo "$PAPERCLIP_WORKSPACE_BRANCH" > provisioned; ls ` + folder +
+				` > ` + mark("names") + `; test "$PAPERCLIP_API_KEY" = ""`, "teardownCommand": "cp provisioned " + mark("torn")}),
 		"workspace": map[string]any{"name": "main", "cwd": repo, "isPrimary": true, "setupCommand": setup,
 			"cleanupCommand": "test -e " + mark("clean")}}, &p)
 	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", "cat provisioned"},

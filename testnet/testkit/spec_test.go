@@ -183,7 +183,8 @@ func TestSpec_17_2_4_PauseEndsARunningProgram(t *testing.T) {
 	t.Parallel()
 	b := Mesh(t, 1, working(t.TempDir()))
 	of, out := b.Company("Acme"), t.TempDir()
-	const script = `trap 'echo heard > $OUT/term' TERM; echo $$ > $OUT/part; mv $OUT/part $OUT/pid; while :; do sleep 0.05; done`
+	const script = `trap 'echo heard > $OUT/term' TERM; echo $$ > $OUT/part; mv $OUT/part $OUT/pid; while :; do ` +
+		`sleep 0.05; done`
 	a, err := b.Hire(0, of, "Deaf", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 5,
 		"env": map[string]any{"OUT": out}})
 	if err != nil {
@@ -471,7 +472,8 @@ func (b *Bed) counts(of ledger.CompanyID) {
 		if d := dash.Agents; d.Running != n["running"] || d.Paused != n["paused"] || d.Error != n["error"] {
 			b.t.Errorf("n%d: agents on the dashboard %+v, in the list %v", on+1, d, n)
 		}
-		if got := b.fields(on, "/api/companies/"+string(of)+"/costs/summary")["spendCents"]; got != dash.Costs.MonthSpendCents {
+		if got := b.fields(on,
+			"/api/companies/"+string(of)+"/costs/summary")["spendCents"]; got != dash.Costs.MonthSpendCents {
 			b.t.Errorf("n%d: the dashboard spent %v, the summary %v", on+1, dash.Costs.MonthSpendCents, got)
 		}
 	}

@@ -42,17 +42,23 @@ func TestAStopHoldsOnEveryNode(t *testing.T) {
 		called[strings.Split(r.URL.Path, "/")[1]] = time.Now()
 		mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`)
+		_, _ = io.WriteString(w,
+			`{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,`+
+				`"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}],`+
+				`"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`)
 	}))
 	t.Cleanup(up.Close)
 	of, out := b.Company("Acme"), t.TempDir()
 	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 1_000_000,
 		"output": 1_000_000}, nil)
 	// It has a child of its own session, and both go on whatever they are told.
-	const script = `trap '' TERM; umask 077; printf %s "$PAPERCLIP_API_KEY" >$OUT/part.$NODE; mv $OUT/part.$NODE $OUT/$NODE.token
+	const script = `trap '' TERM; umask 077; printf %s "$PAPERCLIP_API_KEY" >$OUT/part.$NODE; mv $OUT/part.$NODE ` +
+		`$OUT/$NODE.token
 setsid /bin/sh -c 'trap "" TERM; while :; do date +%s.%N >$OUT/$NODE.child; sleep 0.05; done' &
-while :; do curl -s --max-time 5 -o /dev/null -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H 'Content-Type: application/json' \
- -d '{"model":"'$NODE'","max_tokens":5,"messages":[{"role":"user","content":"on?"}]}' $PAPERCLIP_API_URL/llm/v1/chat/completions; date +%s.%N >$OUT/$NODE.self; sleep 0.05; done`
+while :; do curl -s --max-time 5 -o /dev/null -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H 'Content-Type: ` +
+		`application/json' \
+ -d '{"model":"'$NODE'","max_tokens":5,"messages":[{"role":"user","content":"on?"}]}' ` +
+		`$PAPERCLIP_API_URL/llm/v1/chat/completions; date +%s.%N >$OUT/$NODE.self; sleep 0.05; done`
 	agents := make([]Agent, 3)
 	for on, n := range b.Nodes {
 		name := fmt.Sprintf("n%d", on+1)

@@ -157,8 +157,8 @@ func TestModulesAndContainersTalk(t *testing.T) {
 	say := []any{map[string]any{"name": "say"}}
 	services := []any{map[string]any{"name": "wasm", "module": "talk.wasm", "args": []string{"answer"}, "methods": say}}
 	if engine != nil {
-		services = append(services, map[string]any{"name": "container", "image": talkImage, "args": []string{"/talk", "answer"},
-			"methods": say})
+		services = append(services,
+			map[string]any{"name": "container", "image": talkImage, "args": []string{"/talk", "answer"}, "methods": say})
 	}
 	tools := []any{map[string]any{"name": "repeat", "about": "Says what it is told", "module": "talk.wasm"},
 		map[string]any{"name": "say", "about": "Says by whom", "service": "wasm", "method": "say"}}

@@ -8,7 +8,8 @@ import (
 	"github.com/selvage-mesh/selvage/node"
 )
 
-// The resource tree has one root on all nodes: after changes, after a root was committed on the chain, and on a node that starts again.
+// The resource tree has one root on all nodes: after changes, after a root was committed on the chain, and on a node
+// that starts again.
 func TestEveryNodeHasTheSameTree(t *testing.T) {
 	t.Parallel()
 	b := Mesh(t, 3)
@@ -53,9 +54,9 @@ func TestEveryNodeHasTheSameTree(t *testing.T) {
 	}
 }
 
-// A node whose tree was changed behind its back is told when it starts again: its own root is not the one on the chain, so it
-// has the root committed once more, and all nodes compare what they calculated. The node and the others say so in doctor and
-// as an event.
+// A node whose tree was changed behind its back is told when it starts again: its own root is not the one on the chain,
+// so it has the root committed once more, and all nodes compare what they calculated. The node and the others say so in
+// doctor and as an event.
 func TestADifferingTreeIsTold(t *testing.T) {
 	t.Parallel()
 	confs := make([]node.Config, 3)

@@ -261,7 +261,8 @@ Every node answers ` + "`GET /metrics`" +
 
 A company is named by its ID, never by its name. Beyond 200 companies, the newest are summed up as ` + "`other`" + `.
 
-[deploy/monitoring](../deploy/monitoring) has a scrape configuration, alert rules with a case for each, and a dashboard for Grafana.
+[deploy/monitoring](../deploy/monitoring) has a scrape configuration, alert rules with a case for each, and a ` +
+	`dashboard for Grafana.
 A test scrapes three nodes with a real Prometheus and asks it for all of them.
 
     selvage_ledger_applied_index    # how far a node is; the mesh is at max(selvage_raft_commit_index)
@@ -417,8 +418,9 @@ func start(t *testing.T, b *testkit.Bed) prometheus {
 	for _, n := range b.Nodes {
 		targets = append(targets, strconv.Quote(n.HTTPAddr()))
 	}
-	conf := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%q]\nscrape_configs:\n  - job_name: selvage\n    static_configs: [{targets: [%s]}]\n",
-		rulesPath, strings.Join(targets, ", "))
+	conf := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%q]\n"+
+		"scrape_configs:\n  - job_name: selvage\n    static_configs: [{targets: [%s]}]\n", rulesPath,
+		strings.Join(targets, ", "))
 	path := filepath.Join(dir, "prometheus.yaml")
 	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
