@@ -32,7 +32,8 @@ var appVerbs = []cli.Verb{
 		Columns: "APP=name VERSION=version STATE=state AGENTS=n:agents ABOUT=description", Next: "selvage app show APP"},
 	{Use: "show APP", Short: "Show an app: what belongs to it, what it may do",
 		Path: "/api/companies/{company}/apps/{app:1}"},
-	{Use: "services", Short: "List the services that the apps of a company offer", Path: "/api/companies/{company}/services",
+	{Use: "services", Short: "List the services that the apps of a company offer",
+		Path:    "/api/companies/{company}/services",
 		Columns: "SERVICE=name VERSION=version HEALTH=health PROVIDERS=n:providers METHODS=n:methods",
 		Next:    "selvage app call APP/SERVICE METHOD [PARAMS]"},
 	{Use: "start APP", Short: "Start an app: its agents and routines work", Method: "POST",
@@ -144,8 +145,9 @@ func appInstall(c *cli.CLI) *cobra.Command {
 	var stopped bool
 	cmd := &cobra.Command{
 		Use: "install DIR|URL", Short: "Install an app: a folder, an archive, or one of a catalogue",
-		Args:    cobra.ExactArgs(1),
-		Example: "  selvage app install examples/apps/web-monitor --yes --set urls=https://example.com\n  selvage app install https://example.com/apps.git --app web-monitor",
+		Args: cobra.ExactArgs(1),
+		Example: "  selvage app install examples/apps/web-monitor --yes --set urls=https://example.com\n  " +
+			"selvage app install https://example.com/apps.git --app web-monitor",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, _, body, err := o.shown(c, cmd, args[0])
 			if err != nil {

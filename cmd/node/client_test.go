@@ -18,7 +18,9 @@ import (
 func TestCommandsWaitForALeader(t *testing.T) {
 	var seen []string
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen = append(seen, r.Method+" "+r.URL.Path+" "+r.Header.Get("Idempotency-Key")+" "+r.Header.Get("X-Paperclip-Run-Id")+" "+r.Header.Get("Authorization"))
+		seen = append(seen,
+			r.Method+" "+r.URL.Path+" "+r.Header.Get("Idempotency-Key")+" "+r.Header.Get("X-Paperclip-Run-Id")+" "+
+				r.Header.Get("Authorization"))
 		if len(seen) < 3 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			w.Write([]byte(`{"error": "There is no leader now", "code": "no_leader"}`))

@@ -18,8 +18,8 @@ import (
 // typedByHand are the arguments without completion: texts, numbers, and IDs that no list
 // has.
 var typedByHand = []string{"action", "biller", "cents", "command", "cron", "email", "entity", "group", "host", "id",
-	"json", "key=value", "lease", "model", "name", "operation", "params", "product", "question=option[,option][:text]", "service",
-	"text", "title", "to", "trigger", "url",
+	"json", "key=value", "lease", "model", "name", "operation", "params", "product",
+	"question=option[,option][:text]", "service", "text", "title", "to", "trigger", "url",
 	"when", "words", "item=approve|reject|defer[:reason]", "kind", "key", "permission", "user", "method", "path",
 	"revision", "version", "label", "type", "file.wasm", "height", "target", "address", "subject",
 	"token", "pattern", "app/service"}
@@ -78,8 +78,9 @@ func splitWords(line string) (words []string) {
 func TestShellsAreOfferedNames(t *testing.T) {
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answers := map[string]string{
-			"/api/companies":                     `[{"id": "c", "name": "Acme", "issuePrefix": "ACM"}]`,
-			"/api/companies/c/agents":            `[{"id": "1", "name": "Ada", "role": "ceo"}, {"id": "2", "name": "Bob", "role": "engineer"}]`,
+			"/api/companies": `[{"id": "c", "name": "Acme", "issuePrefix": "ACM"}]`,
+			"/api/companies/c/agents": `[{"id": "1", "name": "Ada", "role": "ceo"}, {"id": "2", ` +
+				`"name": "Bob", "role": "engineer"}]`,
 			"/api/companies/c/issues":            `[{"id": "3", "identifier": "ACM-1", "title": "Weld it"}]`,
 			"/api/agents/2/config-revisions":     `[{"id": "r1", "createdAt": "today"}]`,
 			"/api/issues/ACM-1/documents":        `[{"key": "plan"}]`,

@@ -49,7 +49,8 @@ func TestFlagsGoBeforeVariablesBeforeTheFile(t *testing.T) {
 	t.Setenv("SELVAGE_MESH_NAME", "variable")
 	t.Setenv("SELVAGE_SEED", "c:1,d:2")
 	t.Setenv("SELVAGE_API_KEY", "not a setting of a node")
-	got, err := configured(t, "dir: file\nmesh-name: file\nslots: 7\nseed: [a:1]\nlabel:\n  zone.a: east\n  rack: 3\non: true\n", "--dir", "flag")
+	got, err := configured(t,
+		"dir: file\nmesh-name: file\nslots: 7\nseed: [a:1]\nlabel:\n  zone.a: east\n  rack: 3\non: true\n", "--dir", "flag")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,14 +54,17 @@ var packVerbs = []cli.Verb{
 		Columns: "PACK=name RULES=count ENVIRONMENT=environment ABOUT=about"},
 	{Use: "show NAME", Short: "Show the rules of a pack", Path: "/api/v1/govern/packs/{1}", Rows: "rules",
 		Columns: "RULE=id BRANCH=branch SEVERITY=severity ON=on TITLE=title WHEN=when"},
-	{Use: "apply NAME", Short: "Propose a pack: relaxed, standard or strict; without signing keys of the board it is in force at once",
+	{Use: "apply NAME",
+		Short:  "Propose a pack: relaxed, standard or strict; without signing keys of the board it is in force at once",
 		Method: "POST", Path: "/api/v1/govern/packs/{1}/apply",
 		Lines: "id=id title=title status=status version=version height=height signed=signed required=required"},
 }
 
 // permitLines are those of a permit.
-const permitLines = "id=id status=status agent=agent_id action=action arguments=arguments_sha256 once=once approval=approvalId " +
-	"rules=rules reason=reason constitution=constitution height=height granted=grantedAt until=until uses=uses used=usedAt by=usedBy token=token"
+const permitLines = "id=id status=status agent=agent_id action=action arguments=arguments_sha256 once=once " +
+	"approval=approvalId " +
+	"rules=rules reason=reason constitution=constitution height=height granted=grantedAt until=until uses=uses " +
+	"used=usedAt by=usedBy token=token"
 
 // ofAct are the fields that name an act by its arguments.
 var ofAct = []cli.Field{{Name: "arguments", Member: "arguments", Kind: "json or @file",
@@ -104,8 +107,9 @@ var elevationVerbs = []cli.Verb{
 		Fields:  []cli.Field{{Name: "status", Member: "status", About: "in_force, ended or revoked"}},
 		Columns: "ID=id STATUS=status AGENT=agentId CLEARANCES=clearances UNTIL=until BY=requestedBy REASON=reason"},
 	{Use: "ask AGENT", Short: "Ask for clearances of an agent for a time; usually a person decides", Method: "POST",
-		Path: "/api/v1/govern/elevations", Example: "  selvage govern elevation ask Ada --clearance deploy --seconds 600 --reason 'release 1.4'",
-		Lines: elevationLines, Fields: []cli.Field{{Place: 1, Member: "agentId", Kind: "agent"},
+		Path:    "/api/v1/govern/elevations",
+		Example: "  selvage govern elevation ask Ada --clearance deploy --seconds 600 --reason 'release 1.4'",
+		Lines:   elevationLines, Fields: []cli.Field{{Place: 1, Member: "agentId", Kind: "agent"},
 			{Name: "clearance", Member: "clearances", Kind: "list", About: "that rules read, such as deploy; repeat for more"},
 			{Name: "seconds", Member: "seconds", Kind: "int", About: "how long it lasts; 900 unless given"},
 			{Name: "entries", Member: "entries", Kind: "int", About: "it also ends after so many entries of the chain"},
@@ -114,7 +118,8 @@ var elevationVerbs = []cli.Verb{
 		Lines: elevationLines},
 }
 
-const elevationLines = "id=id status=status agent=agentId clearances=clearances since=inForceSince until=until last_height=lastHeight by=requestedBy reason=reason"
+const elevationLines = "id=id status=status agent=agentId clearances=clearances since=inForceSince until=until " +
+	"last_height=lastHeight by=requestedBy reason=reason"
 
 // governVerbs are about the gate, its decisions and the constitution.
 var governVerbs = []cli.Verb{
@@ -123,8 +128,11 @@ var governVerbs = []cli.Verb{
 		Fields: []cli.Field{{Name: "version", Member: "version", Kind: "int",
 			About: "of the constitution; the one in force unless given"}},
 		Rows: "rules", Columns: "RULE=id BRANCH=branch SEVERITY=severity ON=on TITLE=title WHEN=when"},
-	{Use: "decisions", Short: "List what the gate decided, newest first: denials, deferrals, warnings and permits of high risk", Path: "/api/v1/govern/decisions",
-		Example: "  selvage govern decisions --decision deny,escalate --limit 20\n  selvage govern decisions --rule GOV-001 -o json",
+	{Use: "decisions",
+		Short: "List what the gate decided, newest first: denials, deferrals, warnings and permits of high risk",
+		Path:  "/api/v1/govern/decisions",
+		Example: "  selvage govern decisions --decision deny,escalate --limit 20\n  selvage govern decisions " +
+			"--rule GOV-001 -o json",
 		Fields: []cli.Field{{Name: "decision", Member: "decision",
 			About: "permit, warn, escalate or deny; several with commas"}, {Name: "agent", Member: "agentId", Kind: "agent",
 			About: "who acts"},
@@ -133,25 +141,32 @@ var governVerbs = []cli.Verb{
 			{Name: "version", Member: "version", Kind: "int", About: "of the constitution"}, {Name: "since", Member: "since",
 				About: "a time, such as 2026-11-24T00:00:00Z"}, {Name: "limit", Member: "limit", Kind: "int",
 				About: "100 unless given"}},
-		Columns: "ID=id DECISION=decision ACTION=action BY=actorId RULES=spoken_rules COUNT=count V=constitution REASON=reason"},
+		Columns: "ID=id DECISION=decision ACTION=action BY=actorId RULES=spoken_rules COUNT=count V=constitution " +
+			"REASON=reason"},
 	{Use: "decision ID", Short: "Show a decision, with everything that led to it", Path: "/api/v1/govern/decisions/{1}",
-		Lines: "id=id decision=decision reason=reason action=action class=class by=actorId rank=rank run=runId node=nodeId rules_that_spoke=spoken_rules rules_asked=evaluated_rules risk=effect.risk " +
-			"fairness=effect.fairness privacy=effect.privacy novelty=effect.novelty security=effect.security magnitude=effect_magnitude threshold=threshold environment=environment " +
+		Lines: "id=id decision=decision reason=reason action=action class=class by=actorId rank=rank run=runId " +
+			"node=nodeId rules_that_spoke=spoken_rules rules_asked=evaluated_rules risk=effect.risk " +
+			"fairness=effect.fairness privacy=effect.privacy novelty=effect.novelty security=effect.security " +
+			"magnitude=effect_magnitude threshold=threshold environment=environment " +
 			"count=count approval=approvalId answer=answer constitution=constitution height=height at=at"},
 	{Use: "amendments", Short: "List amendments, newest first", Path: "/api/v1/govern/amendments",
 		Columns: "ID=id STATUS=status TITLE=title BASE=base SIGNED=signed REQUIRED=required VERSION=version HEIGHT=height"},
 	{Use: "amendment ID", Short: "Show an amendment, and the message that is signed",
-		Path:  "/api/v1/govern/amendments/{1}",
-		Lines: "id=id title=title status=status base=base version=version height=height signed=signed required=required stale=stale by=proposedBy digest=digest message=message"},
+		Path: "/api/v1/govern/amendments/{1}",
+		Lines: "id=id title=title status=status base=base version=version height=height signed=signed " +
+			"required=required stale=stale by=proposedBy digest=digest message=message"},
 	{Use: "verify TOKEN", Short: "Check who signed a permit or an attestation, and whether it holds", Method: "POST",
 		Path: "/api/v1/govern/verify", Example: "  selvage govern verify @token",
 		Fields: []cli.Field{{Place: 1, Member: "token", Kind: "text or file"}},
-		Lines: "kind=kind valid=valid status=status node=nodeId agent=agent_id action=action arguments=arguments_sha256 permit=permitId " +
-			"once=once decision=decision rules=rules constitution=constitution height=height chain_hash=chain_hash on_chain=onChain at=at until=until"},
+		Lines: "kind=kind valid=valid status=status node=nodeId agent=agent_id action=action " +
+			"arguments=arguments_sha256 permit=permitId " +
+			"once=once decision=decision rules=rules constitution=constitution height=height " +
+			"chain_hash=chain_hash on_chain=onChain at=at until=until"},
 	{Use: "place", Short: "Show what is set for the mesh, a company or a project", Path: "/api/v1/govern/place",
 		Fields: []cli.Field{{Name: "of", Member: "companyId", About: "ID of the company; the mesh unless given"},
 			{Name: "project", Member: "projectId", About: "ID of a project of the company"}},
-		Lines: "company=companyId project=projectId environment=environment threshold=threshold human_approval=humanApproval minutes=approvalMinutes"},
+		Lines: "company=companyId project=projectId environment=environment threshold=threshold " +
+			"human_approval=humanApproval minutes=approvalMinutes"},
 	{Use: "amend ID", Short: "Bring an amendment into force that enough have signed", Method: "POST",
 		Path: "/api/v1/govern/amendments/{1}/enact", Example: "  selvage govern amend 3",
 		Lines: "id=id title=title status=status version=version height=height signed=signed required=required"},
@@ -159,27 +174,32 @@ var governVerbs = []cli.Verb{
 		Lines: "id=id title=title status=status"},
 	{Use: "environment dev|staging|prod|none",
 		Short: "Set the environment of the mesh, a company or a project; none: as further out", Method: "PUT",
-		Path:    "/api/v1/govern/place",
-		Example: "  selvage govern environment prod --of 0193f2a1-7c55-7d01-9a6b-2f0c8f1e4d10\n  selvage govern environment dev",
+		Path: "/api/v1/govern/place",
+		Example: "  selvage govern environment prod --of 0193f2a1-7c55-7d01-9a6b-2f0c8f1e4d10\n  selvage govern " +
+			"environment dev",
 		Fields: []cli.Field{{Place: 1, Member: "environment"}, {Name: "of", Member: "companyId",
 			About: "ID of the company; the mesh unless given"}, {Name: "project", Member: "projectId",
 			About: "ID of a project of the company"},
 			{Name: "human-approval", Member: "humanApproval", Kind: "bool",
 				About: "with =false what a rule blocks is denied, and no person is asked"},
 			{Name: "minutes", Member: "approvalMinutes", Kind: "int", About: "how long a command waits for a person"}},
-		Lines: "company=companyId project=projectId environment=environment threshold=threshold human_approval=humanApproval minutes=approvalMinutes"},
+		Lines: "company=companyId project=projectId environment=environment threshold=threshold " +
+			"human_approval=humanApproval minutes=approvalMinutes"},
 	{Use: "filters", Short: "Show whether a company has chosen the filters, and what they keep of its agents",
-		Path: "/api/v1/govern/filters?companyId={company}", Rows: "agents", Columns: "AGENT=agentId NAME=name ACTS=acts EVIDENCE=evidence"},
+		Path: "/api/v1/govern/filters?companyId={company}", Rows: "agents",
+		Columns: "AGENT=agentId NAME=name ACTS=acts EVIDENCE=evidence"},
 	{Use: "filter", Short: "Choose the filters for a company: they speak beside the rules about who acts", Method: "PUT",
 		Path:    "/api/v1/govern/filters?companyId={company}",
 		Example: "  selvage govern filter --on\n  selvage govern filter --on=false",
 		Fields: []cli.Field{{Name: "on", Member: "on", Kind: "bool", About: "with =false off"},
 			{Name: "min-cut", Member: "minCut", About: "authority that has to reach an agent, 0 to 1"},
 			{Name: "max-shift", Member: "maxShift", About: "how far behaviour may move before a person is asked, 0 to 1"},
-			{Name: "permit-evidence", Member: "permitEvidence", Kind: "int", About: "power of two below which a person is asked"},
+			{Name: "permit-evidence", Member: "permitEvidence", Kind: "int",
+				About: "power of two below which a person is asked"},
 			{Name: "deny-evidence", Member: "denyEvidence", Kind: "int", About: "power of two below which an act is denied"},
 			{Name: "floor", Member: "floor", About: "magnitude below which an act passes, 0 to 1"}},
-		Lines: "company=companyId on=on min_cut=minCut max_shift=maxShift permit_evidence=permitEvidence deny_evidence=denyEvidence floor=floor receipts=receipts"},
+		Lines: "company=companyId on=on min_cut=minCut max_shift=maxShift permit_evidence=permitEvidence " +
+			"deny_evidence=denyEvidence floor=floor receipts=receipts"},
 	{Use: "forget AGENT", Short: "Let the filters begin anew with an agent", Method: "POST",
 		Path:   "/api/v1/govern/filters/forget?companyId={company}",
 		Fields: []cli.Field{{Place: 1, Member: "agentId", Kind: "agent"}},
@@ -188,14 +208,20 @@ var governVerbs = []cli.Verb{
 		Path: "/api/v1/govern/receipts?companyId={company}", Rows: "receipts",
 		Fields: []cli.Field{{Name: "from", Member: "from", Kind: "int", About: "sequence of the first"},
 			{Name: "limit", Member: "limit", Kind: "int", About: "100 unless given, at most 1000"}},
-		Columns: "N=sequence AGENT=agentId ACTION=action RULES=rules DECISION=decision FILTERS=spoken_filters HASH=hash WRONG=wrong"},
+		Columns: "N=sequence AGENT=agentId ACTION=action RULES=rules DECISION=decision FILTERS=spoken_filters " +
+			"HASH=hash WRONG=wrong"},
 	{Use: "explain ACTION", Short: "Show how the effect of an act comes to be, step by step",
-		Example: "  selvage govern explain network.egress --outside\n  selvage govern explain money.spend --cents 250000 --irreversible",
-		Method:  "POST", Path: "/api/v1/govern/explain", Rows: "steps",
+		Example: "  selvage govern explain network.egress --outside\n  selvage govern explain money.spend " +
+			"--cents 250000 --irreversible",
+		Method: "POST", Path: "/api/v1/govern/explain", Rows: "steps",
 		Columns: "DIMENSION=dimension FROM=from TO=to WHY=why", Fixed: somebody, Fields: slices.Clone(aboutAct)},
 	{Use: "simulate ACTION", Short: "Ask what the gate would decide, without doing anything",
-		Example: "  selvage govern simulate execute_shell_command --approver Cleo\n  selvage govern simulate deploy --environment prod --agent Ada --clearance deploy",
-		Method:  "POST", Path: "/api/v1/govern", Fixed: somebody, Fields: slices.Clone(aboutAct),
-		Lines: "decision=decision reason=reason warnings=warnings rules_that_spoke=spoken_rules rules_asked=evaluated_rules risk=effect.risk fairness=effect.fairness " +
-			"privacy=effect.privacy novelty=effect.novelty security=effect.security magnitude=effect_magnitude threshold=threshold rank=rank constitution=constitution height=height chain_hash=chain_hash attestation=attestation"},
+		Example: "  selvage govern simulate execute_shell_command --approver Cleo\n  selvage govern simulate " +
+			"deploy --environment prod --agent Ada --clearance deploy",
+		Method: "POST", Path: "/api/v1/govern", Fixed: somebody, Fields: slices.Clone(aboutAct),
+		Lines: "decision=decision reason=reason warnings=warnings rules_that_spoke=spoken_rules " +
+			"rules_asked=evaluated_rules risk=effect.risk fairness=effect.fairness " +
+			"privacy=effect.privacy novelty=effect.novelty security=effect.security magnitude=effect_magnitude " +
+			"threshold=threshold rank=rank constitution=constitution height=height chain_hash=chain_hash " +
+			"attestation=attestation"},
 }

@@ -21,12 +21,16 @@ import (
 const guidePrelude = `
 set -eu
 export SELVAGE_HTTP=127.0.0.1:$PORT0 SELVAGE_MESH=127.0.0.1:$PORT4 SELVAGE_MDNS=off
-trap 'code=$?; [ $code = 0 ] || tail -n 15 *.log net/*.log >&2 || true; kill $(jobs -p) 2>/dev/null || true; wait || true; exit $code' EXIT
-eventually() { for i in $(seq 1500); do if sh -c "$1" >/dev/null 2>&1; then return; fi; sleep 0.2; done; echo "never: $1" >&2; exit 1; }
+trap 'code=$?; [ $code = 0 ] || tail -n 15 *.log net/*.log >&2 || true; kill $(jobs -p) 2>/dev/null || true; ` +
+	`wait || true; exit $code' EXIT
+eventually() { for i in $(seq 1500); do if sh -c "$1" >/dev/null 2>&1; then return; fi; sleep 0.2; done; echo ` +
+	`"never: $1" >&2; exit 1; }
 one() { selvage up --dir net/n1 --name n1 2>n1.log & eventually 'selvage members'; }
-three() { selvage testnet up -n 3 --dir net --http-port $PORT0 --mesh-port $PORT4 >/dev/null 2>&1; eventually 'selvage autopilot state | grep "failure tolerance 1"'; }
+three() { selvage testnet up -n 3 --dir net --http-port $PORT0 --mesh-port $PORT4 >/dev/null 2>&1; eventually ` +
+	`'selvage autopilot state | grep "failure tolerance 1"'; }
 rust() { test -d "$(rustc --print target-libdir --target wasm32-wasip1 2>/dev/null)" && cargo --version >/dev/null; }
-old() { if selvage up --dir net/$1 --name $1 --http 127.0.0.1:$PORT1 --mesh 127.0.0.1:$PORT5 2>old.log; then echo "$1 goes on" >&2; exit 1; fi; grep -q 'another epoch' old.log; }
+old() { if selvage up --dir net/$1 --name $1 --http 127.0.0.1:$PORT1 --mesh 127.0.0.1:$PORT5 2>old.log; then ` +
+	`echo "$1 goes on" >&2; exit 1; fi; grep -q 'another epoch' old.log; }
 `
 
 // places replaces the addresses and directories of the guides by those of the test.

@@ -402,7 +402,8 @@ var planVerbs = []cli.Verb{
 		Path:    "/api/issues/{1}/accepted-plan-decompositions",
 		Columns: "ID=id REVISION=acceptedPlanRevisionNumber ISSUES=childIssues AT=completedAt"},
 	{Use: "split ISSUE REVISION FILE", Short: "Turn an accepted plan into sub-issues, all or none",
-		Long:   `FILE holds a JSON list of issues, such as [{"title": "Cut"}, {"title": "Weld", "blockedByIssueIds": ["#1"]}]; - is standard input.`,
+		Long: `FILE holds a JSON list of issues, such as [{"title": "Cut"}, {"title": "Weld", ` +
+			`"blockedByIssueIds": ["#1"]}]; - is standard input.`,
 		Method: "POST", Path: "/api/issues/{1}/accepted-plan-decompositions",
 		Says: "{decomposition.id}: {newlyCreatedChildIssueIds}",
 		Fields: []cli.Field{{Place: 2, Member: "acceptedPlanRevisionId"},

@@ -83,7 +83,8 @@ func TestNamesAreOfOne(t *testing.T) {
 		case "/api/companies":
 			w.Write([]byte(`[{"id": "c", "name": "Acme"}]`))
 		case "/api/companies/c/agents":
-			w.Write([]byte(`[{"id": "0199-a", "name": "Ada"}, {"id": "0199-b", "name": "Bob"}, {"id": "0199-c", "name": "bob"}]`))
+			w.Write([]byte(`[{"id": "0199-a", "name": "Ada"}, {"id": "0199-b", "name": "Bob"}, {"id": "0199-c", ` +
+				`"name": "bob"}]`))
 		default:
 			asked = r.Method + " " + r.URL.Path
 			w.Write([]byte(`{}`))
@@ -98,7 +99,8 @@ func TestNamesAreOfOne(t *testing.T) {
 	}{
 		{name: "ada", asked: "DELETE /api/agents/0199-a"},
 		{name: "0199-b", asked: "DELETE /api/agents/0199-b"},
-		{name: "0199", says: "more than one agent matches \"0199\": give more of the ID, which is one of 0199-a, 0199-b, 0199-c\n", status: cli.ExitMisused},
+		{name: "0199", says: "more than one agent matches \"0199\": give more of the ID, which is one of 0199-a, " +
+			"0199-b, 0199-c\n", status: cli.ExitMisused},
 		{name: "Bob", says: "more than one agent matches \"Bob\": give more of the ID, which is one of 0199-b, 0199-c\n",
 			status: cli.ExitMisused},
 		{name: "", says: "an argument is empty", status: cli.ExitMisused},
@@ -119,7 +121,8 @@ func TestNamesAreOfOne(t *testing.T) {
 func TestRefusedBodiesAreReadable(t *testing.T) {
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
-		w.Write([]byte(`{"error": "Validation error", "details": [{"code": "x", "path": ["policy", "stages", 0], "message": "Required"}, {"path": [], "message": "Too much"}]}`))
+		w.Write([]byte(`{"error": "Validation error", "details": [{"code": "x", "path": ["policy", "stages", 0], ` +
+			`"message": "Required"}, {"path": [], "message": "Too much"}]}`))
 	}))
 	defer node.Close()
 	t.Setenv("SELVAGE_API_URL", node.URL)

@@ -197,7 +197,8 @@ func printVariables(w io.Writer, variables []variableToFillIn) {
 	}
 	if len(order) > 0 {
 		fmt.Fprintf(w, "  set one with: selvage secret create %[1]s, and "+
-			`selvage agent update AGENT --config '{"env": {"%[1]s": {"type": "secret_ref", "secretId": "ID"}}}'`+"\n", order[0].key)
+			`selvage agent update AGENT --config '{"env": {"%[1]s": {"type": "secret_ref", "secretId": "ID"}}}'`+"\n",
+			order[0].key)
 	}
 }
 

@@ -389,7 +389,8 @@ func elevateCommand(c *cli.CLI) *cobra.Command {
 	}
 	l.declare(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why; required")
-	cmd.Flags().DurationVar(&lasting, "for", 0, "after which it has what it had before, such as 2h; 0: as long as it lives")
+	cmd.Flags().DurationVar(&lasting, "for", 0,
+		"after which it has what it had before, such as 2h; 0: as long as it lives")
 	return cmd
 }
 

@@ -57,7 +57,9 @@ var notForPeople = map[string][]string{
 		"POST {c}/tools*", "POST /api/v1/mesh/leave", "POST /api/v1/mesh/nodes/{}/revoke", "POST /api/v1/mesh/owner-keys",
 		"POST /api/v1/mesh/raft/*", "POST /api/v1/mesh/snapshot", "POST /api/v1/processes*", "GET /api/v1/processes/{}*",
 		"POST /api/v1/modules", "* /api/v1/declared-processes/{}"},
-	"it takes a run that goes on while one talks to it; see the tests of the API": {"PATCH /api/issues/{}/queued-comments/{}", "DELETE /api/issues/{}/queued-comments/{}", "PUT /api/issues/{}/queued-comments/order", "POST /api/issues/{}/queued-comments/*"},
+	"it takes a run that goes on while one talks to it; see the tests " +
+		"of the API": {"PATCH /api/issues/{}/queued-comments/{}", "DELETE /api/issues/{}/queued-comments/{}",
+		"PUT /api/issues/{}/queued-comments/order", "POST /api/issues/{}/queued-comments/*"},
 	"there is none of it here, see api/absent.go": {"* {c}/managed-agent-profiles", "* {c}/remote-agent-profiles",
 		"GET {c}/secret-providers*", "* {c}/secret-provider-configs", "* /api/secret-provider-configs",
 		"POST {c}/secrets/remote-import*", "POST /api/instance/database-backups",

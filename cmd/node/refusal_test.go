@@ -49,7 +49,8 @@ func TestRefusalsSayWhatIsNext(t *testing.T) {
 		{`404 {"error": "Moon not found"}`, "Moon not found (HTTP 404)", ""},
 		{`401 {"error": "Unauthorized"}`,
 			"Unauthorized (HTTP 401): sign in with selvage auth login, or set SELVAGE_API_KEY", ""},
-		{`409 {"error": "Issue cannot move from done to in_review", "details": {"issueId": "7", "allowedStatuses": ["todo", "backlog"], "held": false, "owner": null, "tries": 2}}`,
+		{`409 {"error": "Issue cannot move from done to in_review", "details": {"issueId": "7", ` +
+			`"allowedStatuses": ["todo", "backlog"], "held": false, "owner": null, "tries": 2}}`,
 			"Issue cannot move from done to in_review (HTTP 409): allowed statuses todo, backlog; issue 7; tries 2",
 			`{"issueId":"7","allowedStatuses":["todo","backlog"],"held":false,"owner":null,"tries":2}`},
 		{`409 {"error": "Document is locked", "details": {}}`,
@@ -127,9 +128,10 @@ func TestNextStepsAreCommands(t *testing.T) {
 // name that no list has is sent to the API.
 func TestListedAreNamed(t *testing.T) {
 	asked := answering(t, map[string]string{
-		"GET /api/companies":                        oneCompany,
-		"GET /api/companies/c/agents":               `[{"id": "b", "name": "Bob"}]`,
-		"GET /api/agents/b/keys":                    `[{"id": "0199-a", "name": "laptop"}, {"id": "0199-b", "name": "desk"}, {"id": "0200-c", "name": "desk"}]`,
+		"GET /api/companies":          oneCompany,
+		"GET /api/companies/c/agents": `[{"id": "b", "name": "Bob"}]`,
+		"GET /api/agents/b/keys": `[{"id": "0199-a", "name": "laptop"}, {"id": "0199-b", ` +
+			`"name": "desk"}, {"id": "0200-c", "name": "desk"}]`,
 		"GET /api/issues/ACM-1/interactions":        `[{"id": "0199-a"}, {"id": "0199-b"}]`,
 		"GET /api/companies/c/approvals":            `[{"id": "0199-a"}]`,
 		"GET /api/companies/c/join-requests":        `[{"id": "0199-a"}]`,
@@ -148,7 +150,8 @@ func TestListedAreNamed(t *testing.T) {
 		{"issue accept ACM-1 0199-b", "POST /api/issues/ACM-1/interactions/0199-b/accept {}", ""},
 		{"issue accept ACM-1 0199", "", "more than one interaction matches \"0199\""},
 		{"issue answer ACM-1 0199-a which=a,b:or",
-			`POST /api/issues/ACM-1/interactions/0199-a/respond {"answers":[{"optionIds":["a","b"],"otherText":"or","questionId":"which"}]}`, ""},
+			`POST /api/issues/ACM-1/interactions/0199-a/respond {"answers":[{"optionIds":["a","b"],` +
+				`"otherText":"or","questionId":"which"}]}`, ""},
 		{"issue answer ACM-1 0199-a which", "", "selvage issue asked ACM-1 0199-a shows both"},
 		{"issue link ACM-1 01", `POST /api/issues/ACM-1/approvals {"approvalId":"0199-a"}`, ""},
 		{"member approve 01", "POST /api/companies/c/join-requests/0199-a/approve {}", ""},
@@ -174,7 +177,8 @@ func TestListedAreNamed(t *testing.T) {
 
 // Permissions that are not given stay unchanged.
 func TestMayKeepsTheRest(t *testing.T) {
-	bob := `{"id": "b", "name": "Bob", "permissions": {"canCreateAgents": true, "canCreateSkills": false}, "access": {"canAssignTasks": true, "taskAssignSource": "explicit_grant"}}`
+	bob := `{"id": "b", "name": "Bob", "permissions": {"canCreateAgents": true, "canCreateSkills": false}, ` +
+		`"access": {"canAssignTasks": true, "taskAssignSource": "explicit_grant"}}`
 	asked := answering(t, map[string]string{
 		"GET /api/companies": oneCompany, "GET /api/companies/c/agents": `[{"id": "b", "name": "Bob"}]`,
 		"GET /api/agents/b": bob, "PATCH /api/agents/b/permissions": bob,
@@ -187,7 +191,8 @@ func TestMayKeepsTheRest(t *testing.T) {
 	} {
 		*asked = ""
 		status, out, talk := told(t, strings.Fields(c.line)...)
-		want := "create-agents  true   hire others\nassign         true   give work to others\ncreate-skills  false  add and change skills\n"
+		want := "create-agents  true   hire others\nassign         true   give work to others\ncreate-skills  " +
+			"false  add and change skills\n"
 		if status != 0 || *asked != c.asked || out != want {
 			t.Errorf("selvage %s ended with %d, asked %q and said %s%s, want %q and %q", c.line, status, *asked, out, talk,
 				c.asked, want)
@@ -201,9 +206,11 @@ func TestMembersStandInColumns(t *testing.T) {
 		"GET /api/companies":          oneCompany,
 		"GET /api/companies/c/agents": `[{"id": "0199c0de-5f02-79a6-92bc-807bd79fee94", "name": "Bob"}]`,
 		"GET /api/companies/c/goals":  `[{"id": "g", "title": "Arms"}]`,
-		"GET /api/goals/g":            `{"companyId": "c", "ownerAgentId": "0199c0de-5f02-79a6-92bc-807bd79fee94", "aNameThatIsLongerThanOthers": true, "nothing": null, "in": {"it": 1}}`,
+		"GET /api/goals/g": `{"companyId": "c", "ownerAgentId": ` +
+			`"0199c0de-5f02-79a6-92bc-807bd79fee94", "aNameThatIsLongerThanOthers": true, "nothing": null, "in": {"it": 1}}`,
 	})
-	want := "aNameThatIsLongerThanOthers  true\ncompanyId                    c\nin.it                        1\nownerAgentId                 Bob 0199c0de-5f02-79a6-92bc-807bd79fee94\n"
+	want := "aNameThatIsLongerThanOthers  true\ncompanyId                    c\nin.it                        1\n" +
+		"ownerAgentId                 Bob 0199c0de-5f02-79a6-92bc-807bd79fee94\n"
 	if status, out, talk := told(t, "goal", "show", "Arms", "-o", "wide"); status != 0 || out != want {
 		t.Errorf("goal show -o wide ended with %d: %s%s, want %s", status, out, talk, want)
 	}
@@ -218,7 +225,8 @@ func TestWhatOthersWroteIsOnlyShown(t *testing.T) {
 	answering(t, map[string]string{
 		"GET /api/companies":          oneCompany,
 		"GET /api/companies/c/agents": `[{"id": "b", "name": "B\u001b[2Job\n2", "role": "qa", "status": "idle"}]`,
-		"GET /api/issues/ACM-1":       `{"identifier": "ACM-1", "companyId": "c", "title": "\u001b]0;x\u0007", "description": "two\nlines\u009b"}`, "GET /api/issues/ACM-1/comments": `[{"body": "a\u001bc"}]`,
+		"GET /api/issues/ACM-1": `{"identifier": "ACM-1", "companyId": "c", "title": "\u001b]0;x\u0007", ` +
+			`"description": "two\nlines\u009b"}`, "GET /api/issues/ACM-1/comments": `[{"body": "a\u001bc"}]`,
 		"GET /api/issues/ACM-1/live-runs": `[{"agentId": "b", "waiting": {"text": "no\u001b[2J node", "do": "\u0007"}}]`,
 		"GET /api/companies/c/goals":      `[{"id": "g", "title": "\u001b[31mred"}]`,
 	})

@@ -277,19 +277,22 @@ func runDecisions(c *cli.CLI, cmd *cobra.Command, id string) error {
 	case said == nil && run.FinishedAt == nil:
 		fmt.Fprintln(cmd.ErrOrStderr(), "The run is not closed yet, so there is nothing to check the log against.")
 	case said == nil:
-		return errors.New("the command that closed the run names no decision log: its node was lost, or did not close it itself")
+		return errors.New("the command that closed the run names no decision log: its node was lost, or did not " +
+			"close it itself")
 	case said.Permits > 0 && gone != nil:
 		return fmt.Errorf("the run had %d permits in its decision log, and the log can not be read: %w", said.Permits, gone)
 	case got != said.SHA256 || size != said.Bytes:
 		return fmt.Errorf("the decision log has %d bytes and SHA-256 %s, but the command that closed the run says %d and %s",
 			size, got, said.Bytes, said.SHA256)
 	default:
-		fmt.Fprintf(cmd.ErrOrStderr(), "%d permits, SHA-256 %s, as the command that closed the run says.\n", said.Permits, got)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%d permits, SHA-256 %s, as the command that closed the run says.\n",
+			said.Permits, got)
 		if said.Lost > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%d more are not in it: it was full, or could not be written.\n", said.Lost)
 		}
 		if said.Late {
-			fmt.Fprintln(cmd.ErrOrStderr(), "Its node was lost while the run went on and told of it later: how many are not in it is not known.")
+			fmt.Fprintln(cmd.ErrOrStderr(),
+				"Its node was lost while the run went on and told of it later: how many are not in it is not known.")
 		}
 	}
 	return nil

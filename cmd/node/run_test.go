@@ -10,8 +10,9 @@ import (
 // wrote something, failed or had an issue has its own line, and --all lists every run.
 func TestIdleTimersAreFolded(t *testing.T) {
 	run := func(n int, agent, source, status, liveness, issue string) string {
-		return fmt.Sprintf(`{"id": "r%d", "agentId": %q, "status": %q, "invocationSource": %q, "livenessState": %q, "contextSnapshot": {"issueId": %q}, "createdAt": "2020-01-01T00:00:00Z"}`,
-			n, agent, status, source, liveness, issue)
+		return fmt.Sprintf(`{"id": "r%d", "agentId": %q, "status": %q, "invocationSource": %q, "livenessState": `+
+			`%q, "contextSnapshot": {"issueId": %q}, "createdAt": "2020-01-01T00:00:00Z"}`, n, agent, status,
+			source, liveness, issue)
 	}
 	idle := func(n int, agent string) string { return run(n, agent, "timer", "succeeded", "empty_response", "") }
 	answering(t, map[string]string{

@@ -101,7 +101,8 @@ func (p placement) print(w io.Writer) {
 	cli.Table(w, "NODE SCORE WHY", t)
 }
 
-// A runGate is what the gate said during a run: what it permitted without more is in the decision log, the rest on the chain.
+// A runGate is what the gate said during a run: what it permitted without more is in the decision log, the rest on the
+// chain.
 type runGate struct {
 	Counts    map[string]uint64 `json:"counts"` // of the decisions on the chain, by decision
 	Decisions []struct {
@@ -125,8 +126,9 @@ func gateOf(c *cli.CLI, cmd *cobra.Command, id string) (g runGate, err error) {
 	if err := c.Call(cmd.Context(), "GET", "/api/heartbeat-runs/"+url.PathEscape(id), nil, &run); err != nil {
 		return g, err
 	}
-	if err := c.Call(cmd.Context(), "GET", fmt.Sprintf("/api/v1/govern/decisions?runId=%s&companyId=%s&limit=%d", url.QueryEscape(id),
-		url.QueryEscape(run.CompanyID), maxExplained), nil, &g.Decisions); err != nil {
+	if err := c.Call(cmd.Context(), "GET",
+		fmt.Sprintf("/api/v1/govern/decisions?runId=%s&companyId=%s&limit=%d", url.QueryEscape(id),
+			url.QueryEscape(run.CompanyID), maxExplained), nil, &g.Decisions); err != nil {
 		return g, err
 	}
 	g.Counts, g.Log = map[string]uint64{}, run.DecisionLog
@@ -167,7 +169,8 @@ func (g runGate) print(w io.Writer) {
 	if g.Log != nil {
 		permits, lost = g.Log.Permits, g.Log.Lost
 	}
-	fmt.Fprintf(w, "\ngate: %d permits in the decision log, %d not in it; on the chain: %d denied, %d escalated, %d permitted with a "+
+	fmt.Fprintf(w, "\ngate: %d permits in the decision log, %d not in it; on the chain: %d denied, %d escalated, "+
+		"%d permitted with a "+
 		"warning, %d permitted at high risk\n", permits, lost, g.Counts["deny"], g.Counts["escalate"], g.Counts["warn"],
 		g.Counts["permit"])
 	fmt.Fprintln(w, "decision log:", g.LogSays)
@@ -194,7 +197,8 @@ func explainCommand(c *cli.CLI) *cobra.Command {
 				placement
 				Gate runGate `json:"gate"`
 			}
-			if err := c.Call(cmd.Context(), "GET", "/api/heartbeat-runs/"+url.PathEscape(id)+"/placement", nil, &out.placement); err != nil {
+			if err := c.Call(cmd.Context(), "GET", "/api/heartbeat-runs/"+url.PathEscape(id)+"/placement", nil,
+				&out.placement); err != nil {
 				return err
 			}
 			if out.Gate, err = gateOf(c, cmd, id); err != nil {

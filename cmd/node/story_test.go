@@ -173,14 +173,17 @@ func tell(t *testing.T, lines []storyLine, output string, asked map[string]bool)
 	t.Chdir(t.TempDir())
 	t.Setenv("SELVAGE_APP_KEY", filepath.Join(t.TempDir(), "app.key"))
 	for name, text := range map[string]string{
-		"report.txt":               "All is well.\n",
-		"which.json":               `{"version": 1, "questions": [{"id": "which", "prompt": "Which?", "selectionMode": "single", "options": [{"id": "a", "label": "A"}, {"id": "b", "label": "B"}]}]}`,
-		"tasks.json":               `{"version": 1, "tasks": [{"clientKey": "t1", "title": "Try a servo"}]}`,
-		"weld/SKILL.md":            "---\nname: weld\ndescription: Join metal\n---\n# Weld\nWear a mask.\n",
-		"lookout/selvage-app.toml": "name = \"lookout\"\nversion = \"1.0.0\"\ndescription = \"Looks out\"\n[[skills]]\nid = \"looking\"\nfile = \"looking.md\"\n",
-		"lookout/looking.md":       "# Looking\n",
-		"newer/selvage-app.toml":   "name = \"lookout\"\nversion = \"1.1.0\"\ndescription = \"Looks further\"\n[[skills]]\nid = \"looking\"\nfile = \"looking.md\"\n",
-		"newer/looking.md":         "# Looking far\n",
+		"report.txt": "All is well.\n",
+		"which.json": `{"version": 1, "questions": [{"id": "which", "prompt": "Which?", ` +
+			`"selectionMode": "single", "options": [{"id": "a", "label": "A"}, {"id": "b", "label": "B"}]}]}`,
+		"tasks.json":    `{"version": 1, "tasks": [{"clientKey": "t1", "title": "Try a servo"}]}`,
+		"weld/SKILL.md": "---\nname: weld\ndescription: Join metal\n---\n# Weld\nWear a mask.\n",
+		"lookout/selvage-app.toml": "name = \"lookout\"\nversion = \"1.0.0\"\ndescription = \"Looks out\"\n" +
+			"[[skills]]\nid = \"looking\"\nfile = \"looking.md\"\n",
+		"lookout/looking.md": "# Looking\n",
+		"newer/selvage-app.toml": "name = \"lookout\"\nversion = \"1.1.0\"\ndescription = \"Looks further\"\n" +
+			"[[skills]]\nid = \"looking\"\nfile = \"looking.md\"\n",
+		"newer/looking.md": "# Looking far\n",
 	} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)

@@ -184,7 +184,8 @@ func toolRunCommand(c *cli.CLI, at func(*cobra.Command, string) (string, error))
 	}
 	cmd.Flags().StringVar(&input, "input", "", "its standard input, JSON")
 	cmd.Flags().Int64Var(&version, "version", 0, "the version (default: the newest in use)")
-	cmd.Flags().Int64Var(&fuel, "fuel", 0, "units of fuel, about one an instruction; a program of Go takes two million to begin (default 100000000)")
+	cmd.Flags().Int64Var(&fuel, "fuel", 0,
+		"units of fuel, about one an instruction; a program of Go takes two million to begin (default 100000000)")
 	cmd.Flags().Int64Var(&memory, "memory-mb", 0, "MiB of memory (default 16)")
 	return cmd
 }

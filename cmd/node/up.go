@@ -98,7 +98,9 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 	}
 	if conf.Backups.Every > 0 {
 		if len(o.backups.recipients) == 0 && o.backups.passphraseFile == "" && os.Getenv("SELVAGE_PASSPHRASE") == "" {
-			return cli.Misuse(errors.New("--snapshot-every needs --snapshot-to or --snapshot-passphrase-file: somebody has to be able to open the backups"))
+			return cli.Misuse(
+				errors.New("--snapshot-every needs --snapshot-to or --snapshot-passphrase-file: somebody has to " +
+					"be able to open the backups"))
 		}
 		if conf.Backups.To, err = o.backups.to(cmd); err != nil {
 			return err
@@ -149,11 +151,13 @@ func (o *upOptions) declare(f *pflag.FlagSet) {
 		"YAML file with these flags as keys; flags and $SELVAGE_<FLAG> go before it (default $SELVAGE_CONFIG)")
 	f.StringVar(&o.conf.Dir, "dir", defaultDir(), "data directory")
 	f.StringVar(&o.engine, "containers", "",
-		"program and flags for agents in containers, such as \"/usr/bin/podman --runtime runc\"; none for no containers (default: podman, or docker)")
+		"program and flags for agents in containers, such as \"/usr/bin/podman --runtime runc\"; none for no "+
+			"containers (default: podman, or docker)")
 	f.StringVar(&o.conf.HTTP, "http", node.DefaultHTTP,
 		"address of the HTTP API; beyond loopback only where the mesh is authenticated")
 	f.StringVar(&o.conf.Auth, "auth", "",
-		"how people prove who they are on the mesh that this node founds: "+people.LocalTrusted+" (default) or "+people.Authenticated+"; on another mesh it must be the mesh's")
+		"how people prove who they are on the mesh that this node founds: "+people.LocalTrusted+" (default) or "+
+			people.Authenticated+"; on another mesh it must be the mesh's")
 	f.StringVar(&o.conf.TLS, "tls", node.TLSAuto,
 		"whether the API is encrypted: on, off (loopback only), or auto, which is on beyond loopback")
 	f.StringVar(&o.conf.TLSCert, "tls-cert", "", "PEM file of the API's certificate (default: the node makes its own)")
@@ -164,9 +168,11 @@ func (o *upOptions) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.conf.Mesh, "mesh", node.DefaultMesh, "UDP address for peers")
 	f.StringVar(&o.conf.Name, "name", "", "name of the node (default: the host's)")
 	f.StringVar(&o.conf.MeshName, "mesh-name", "",
-		"name of the mesh that this node founds; where several are found on the network, of the one to join (default: after the node)")
+		"name of the mesh that this node founds; where several are found on the network, of the one to join "+
+			"(default: after the node)")
 	f.StringVar(&o.conf.MDNS, "mdns", node.MDNSAuto,
-		"where the node is announced and looks for others by multicast DNS: auto, off, or names of interfaces separated by commas")
+		"where the node is announced and looks for others by multicast DNS: auto, off, or names of interfaces "+
+			"separated by commas")
 	f.StringVar(&o.conf.MeshID, "mesh-id", "",
 		"the mesh (or the beginning of its ID) that a node without one asks to join, and no other")
 	f.BoolVar(&o.conf.Found, "found", false, "found a mesh without looking for one")
@@ -177,21 +183,26 @@ func (o *upOptions) declare(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.conf.Seeds, "seed", nil, "host:port of a peer to look for (repeat for more)")
 	f.StringToStringVar(&o.labels, "label", nil,
 		"labels for placement, key=value, with which the node is admitted; later: selvage node label")
-	f.Func("metrics-from", "network that reads /metrics without a credential where people sign in, such as 10.1.2.0/24 or 127.0.0.1/32 (repeat for more)", func(v string) error {
-		p, err := netip.ParsePrefix(v)
-		o.conf.MetricsFrom = append(o.conf.MetricsFrom, p.Masked())
-		return err
-	})
-	f.Func("http-agents", "network beyond the public ones in which agents may be called by URL, such as 10.1.0.0/16 (repeat for more)", func(v string) error {
-		p, err := netip.ParsePrefix(v)
-		o.conf.Private = append(o.conf.Private, p)
-		return err
-	})
+	f.Func("metrics-from",
+		"network that reads /metrics without a credential where people sign in, such as 10.1.2.0/24 or "+
+			"127.0.0.1/32 (repeat for more)", func(v string) error {
+			p, err := netip.ParsePrefix(v)
+			o.conf.MetricsFrom = append(o.conf.MetricsFrom, p.Masked())
+			return err
+		})
+	f.Func("http-agents",
+		"network beyond the public ones in which agents may be called by URL, such as 10.1.0.0/16 (repeat for more)",
+		func(v string) error {
+			p, err := netip.ParsePrefix(v)
+			o.conf.Private = append(o.conf.Private, p)
+			return err
+		})
 	f.IntVar(&o.conf.Slots, "slots", scheduler.DefaultSlots, "how many runs this node carries out at once")
 	f.IntVar(&o.conf.MaxProcesses, "max-processes", kernel.DefaultMaxProcesses,
 		"how many processes are spawned on this node at once, beside runs and services")
 	f.StringVar(&o.profile, "profile", string(node.ProfileDynamic),
-		"what the node is made of: single (no mesh), static (peers by --seed and --join alone), dynamic, or cognitive (as dynamic, with --mind on)")
+		"what the node is made of: single (no mesh), static (peers by --seed and --join alone), dynamic, or "+
+			"cognitive (as dynamic, with --mind on)")
 	f.StringVar(&o.mind, "mind", string(node.MindAuto),
 		"look for memories that are alike and link them: on, off, or auto: where there is memory enough")
 	f.StringVar(&o.size, "size", string(node.SizeAuto),

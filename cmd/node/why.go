@@ -52,16 +52,21 @@ var relations = map[string][2]string{
 var mindVerb = cli.Verb{Use: "mind",
 	Short: "Show what the mind of this node did: ticks, impulses and links, and what was measured of the node",
 	Path:  "/api/v1/mind",
-	Lines: "node=nodeId state=state leads=leads ticks=tick.count interval_µs=tick.intervalMicros budget_µs=tick.budgetMicros mean_µs=tick.meanMicros max_µs=tick.maxMicros " +
-		"waiting=impulses.waiting acknowledged=impulses.acknowledged dropped=impulses.dropped expired=impulses.expired sensed=loop.sensed searched=loop.searched " +
-		"linked=loop.linked commits=loop.commits hash_µs=calibration.hashMicros sync_µs=calibration.syncMicros search_µs=calibration.searchMicros tick_µs=calibration.tickMicros"}
+	Lines: "node=nodeId state=state leads=leads ticks=tick.count interval_µs=tick.intervalMicros " +
+		"budget_µs=tick.budgetMicros mean_µs=tick.meanMicros max_µs=tick.maxMicros " +
+		"waiting=impulses.waiting acknowledged=impulses.acknowledged dropped=impulses.dropped " +
+		"expired=impulses.expired sensed=loop.sensed searched=loop.searched " +
+		"linked=loop.linked commits=loop.commits hash_µs=calibration.hashMicros sync_µs=calibration.syncMicros " +
+		"search_µs=calibration.searchMicros tick_µs=calibration.tickMicros"}
 
 // whyCommands are why, effects and path.
 func whyCommands(c *cli.CLI) []*cobra.Command {
 	walk := func(way, short, example string) *cobra.Command {
 		cmd := &cobra.Command{Use: way + " ENTITY", Short: short, Example: example, Args: cobra.ExactArgs(1),
-			Long: short + ".\n\nAn entity is an identifier such as ACM-7, an ID, type:id, or #height of an entry of the chain. Types are issue, run,\n" +
-				"comment, wakeup, cost, incident, approval, interaction, decision, memory, agent, project, goal, routine and entry."}
+			Long: short + ".\n\nAn entity is an identifier such as ACM-7, an ID, type:id, or #height of an entry " +
+				"of the chain. Types are issue, run,\n" +
+				"comment, wakeup, cost, incident, approval, interaction, decision, memory, agent, project, goal, " +
+				"routine and entry."}
 		depth := cmd.Flags().Int("depth", 0, "at most so many steps (default 12)")
 		limit := cmd.Flags().Int("limit", 0, "at most so many nodes (default 100)")
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -92,7 +97,8 @@ func whyCommands(c *cli.CLI) []*cobra.Command {
 	}
 	return []*cobra.Command{
 		walk("why", "Show why something is there, back to where it began",
-			"  selvage why ACM-7\n  selvage why '#1234'\n  selvage why run:0193f2a1-7c55-7d01-9a6b-2f0c8f1e4d10 --depth 3 -o json"),
+			"  selvage why ACM-7\n  selvage why '#1234'\n  selvage why run:0193f2a1-7c55-7d01-9a6b-2f0c8f1e4d10 "+
+				"--depth 3 -o json"),
 		walk("effects", "Show what came of something", "  selvage effects ACM-7\n  selvage effects ACM-7 --limit 500"),
 		path,
 	}

@@ -14,10 +14,12 @@ import (
 // A Field is a member of a request.
 type Field struct {
 	Name, Member, About string
-	Kind                string // "" text, int, bool, list, file, text or file, json, json or @file, pairs, variables, secret, entity, issue, issues, label, labels, agent or none, scope, or a noun: see nouns
-	Place               int
-	Query               bool   // sent in the query also where the request has a body
-	Value               string // default
+	// "" text, int, bool, list, file, text or file, json, json or @file, pairs, variables, secret, entity, issue,
+	// issues, label, labels, agent or none, scope, or a noun: see nouns
+	Kind  string
+	Place int
+	Query bool   // sent in the query also where the request has a body
+	Value string // default
 }
 
 // read returns the value of a field, and whether it was given. An empty text clears the

@@ -82,7 +82,8 @@ func TestInstantsAreDistances(t *testing.T) {
 // YAML keeps the order of members, and texts stay texts.
 func TestYAML(t *testing.T) {
 	t.Parallel()
-	in := `{"z": "7", "a": ["true", true, null, 1.5, 12345678901234567890], "empty": [], "text": "one\ntwo: ü", "in": {"none": {}}}`
+	in := `{"z": "7", "a": ["true", true, null, 1.5, 12345678901234567890], "empty": [], "text": "one\ntwo: ü", ` +
+		`"in": {"none": {}}}`
 	want := `z: "7"
 a:
   - "true"

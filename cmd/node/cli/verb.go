@@ -29,12 +29,13 @@ type Verb struct {
 	Fixed                     map[string]any // members that the body always has
 	Rows                      string         // member of the answer that holds the list; "": the answer is the list
 	Columns                   string         // of a list: "HEADER=cell HEADER=cell", see cellOf
-	Says                      string         // for one row: the sentence to print, with {cell} and, for arguments, {1}; "": all short members
-	Lines                     string         // for one row: "name=cell name=cell", one per line; _ in a name is a space
-	Text                      string         // member of the answer to print as plain text
-	Next                      string         // the next step, printed after a list that is not empty
-	Raw                       bool           // the answer is not JSON and is printed unchanged
-	Log                       bool           // the answer is a log, read page by page
+	// for one row: the sentence to print, with {cell} and, for arguments, {1}; "": all short members
+	Says  string
+	Lines string // for one row: "name=cell name=cell", one per line; _ in a name is a space
+	Text  string // member of the answer to print as plain text
+	Next  string // the next step, printed after a list that is not empty
+	Raw   bool   // the answer is not JSON and is printed unchanged
+	Log   bool   // the answer is a log, read page by page
 }
 
 func (v Verb) command(c *CLI) *cobra.Command {

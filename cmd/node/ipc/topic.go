@@ -45,7 +45,8 @@ var topicVerbs = []cli.Verb{
 	{Use: "publish TOPIC [TEXT]", Short: "Publish a message to a topic: every node keeps it", Method: "POST",
 		Path: "/api/v1/topics/{1}", Says: publishedSays,
 		Long: "Publish a message to a topic: every node keeps it, and it can be read again from any height.\n\n" +
-			"A topic has levels, divided by dots or slashes: build.done, orders/eu/created. It begins with its first message. It belongs to\n" +
+			"A topic has levels, divided by dots or slashes: build.done, orders/eu/created. It begins with its " +
+			"first message. It belongs to\n" +
 			"the mesh, or with --company to a company.",
 		Example: "  selvage topic publish build.done green\n  selvage topic publish orders.eu.created --json '{\"id\":7}'",
 		Fields: []cli.Field{{Place: 2, Member: "text"}, {Name: "json", Member: "payload", Kind: "json",
@@ -103,7 +104,8 @@ func readTopic(c *cli.CLI) *cobra.Command {
 line for each, and with -o json the page. In a pattern * is any one level, and ** at the
 end all levels. With --follow it goes on with what is published, on any node, and prints
 one object on each line with -o json.`,
-		Example: "  selvage topic read build.done\n  selvage topic read 'build.*' --from 1200 -n 10\n  selvage topic read '**' --follow"}
+		Example: "  selvage topic read build.done\n  selvage topic read 'build.*' --from 1200 -n 10\n  selvage " +
+			"topic read '**' --follow"}
 	f := cmd.Flags()
 	f.Uint64Var(&from, "from", 0, "height of the first message (default: the oldest; with --follow: from now on)")
 	f.IntVarP(&most, "limit", "n", 0, "at most so many messages (default 100; with --follow: no end)")
