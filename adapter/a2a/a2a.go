@@ -1,5 +1,5 @@
-// Package a2a runs agents outside the mesh that speak the Agent2Agent protocol 1.0: the run's issue is a task there, and
-// what comes of it is written on the issue.
+// Package a2a runs agents outside the mesh that speak the Agent2Agent protocol 1.0: the run's issue is a task there,
+// and what comes of it is written on the issue.
 //
 // adapterConfig is {"url", "tenant", "token", "headers", "message", "timeoutSec" (900)}. url is the address of the
 // agent, or of its card. The agent's own interface must be at the same scheme and host as the card, so that a card can

@@ -55,7 +55,8 @@ func outside(t *testing.T, answer func(method string, params map[string]any) str
 			return
 		}
 		if r.Method == "GET" {
-			fmt.Fprintf(w, `{"name":"Out","supportedInterfaces":[{"url":"grpc://x","protocolBinding":"GRPC","protocolVersion":"1.0"},{"url":%q,"protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`, s.URL+"/rpc")
+			fmt.Fprintf(w, `{"name":"Out","supportedInterfaces":[{"url":"grpc://x","protocolBinding":"GRPC",`+
+				`"protocolVersion":"1.0"},{"url":%q,"protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`, s.URL+"/rpc")
 			return
 		}
 		var in struct {
@@ -97,7 +98,8 @@ func TestATaskOutsideIsDone(t *testing.T) {
 		if looks++; looks < 2 {
 			return `"result":{"id":"t-1","status":{"state":"TASK_STATE_WORKING"}}`
 		}
-		return `"result":{"id":"t-1","status":{"state":"TASK_STATE_COMPLETED"},"artifacts":[{"parts":[{"text":"It is welded, a-token-canary"},{"raw":"c2V2ZW4=","filename":"a.txt"}]}]}`
+		return `"result":{"id":"t-1","status":{"state":"TASK_STATE_COMPLETED"},` +
+			`"artifacts":[{"parts":[{"text":"It is welded, a-token-canary"},{"raw":"c2V2ZW4=","filename":"a.txt"}]}]}`
 	})
 	b := &board{}
 	o := invoke(t, b, fmt.Sprintf(`{"url":%q,"token":"a-token-canary"}`, s.URL), nil, loopback)
@@ -118,11 +120,13 @@ func TestAQuestionIsAnsweredOnTheSameTask(t *testing.T) {
 			last, _ = params["message"].(map[string]any)
 		}
 		if last["taskId"] == nil {
-			return `"result":{"task":{"id":"t-1","contextId":"x","status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"parts":[{"text":"Which arm?"}]}}}}`
+			return `"result":{"task":{"id":"t-1","contextId":"x","status":{"state":"TASK_STATE_INPUT_REQUIRED",` +
+				`"message":{"parts":[{"text":"Which arm?"}]}}}}`
 		}
 		return `"result":{"message":{"role":"ROLE_AGENT","parts":[{"text":"The left one is welded"}]}}`
 	})
-	b := &board{comments: `[{"body":"The left one","authorType":"user"},{"body":"Which arm?","authorAgentId":"agent-1"},{"body":"old","authorType":"user"}]`}
+	b := &board{comments: `[{"body":"The left one","authorType":"user"},{"body":"Which arm?",` +
+		`"authorAgentId":"agent-1"},{"body":"old","authorType":"user"}]`}
 	config := fmt.Sprintf(`{"url":%q,"token":"a-token-canary"}`, s.URL)
 	o := invoke(t, b, config, nil, loopback)
 	if o.Status != entity.RunSucceeded || b.status != "blocked" || b.comment != "Which arm?" || o.SessionID != "t-1" {
@@ -139,7 +143,8 @@ func TestAQuestionIsAnsweredOnTheSameTask(t *testing.T) {
 // What does not fit ends the run with a reason, and shows no secret.
 func TestBadAgentsOutside(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"name":"x","supportedInterfaces":[{"url":"http://127.0.0.2:1/","protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`)
+		fmt.Fprint(w, `{"name":"x","supportedInterfaces":[{"url":"http://127.0.0.2:1/",`+
+			`"protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`)
 	}))
 	defer elsewhere.Close()
 	old := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -147,7 +152,8 @@ func TestBadAgentsOutside(t *testing.T) {
 	}))
 	defer old.Close()
 	fails := outside(t, func(string, map[string]any) string {
-		return `"result":{"task":{"id":"t-1","status":{"state":"TASK_STATE_FAILED","message":{"parts":[{"text":"no weld, a-token-canary"}]}}}}`
+		return `"result":{"task":{"id":"t-1","status":{"state":"TASK_STATE_FAILED",` +
+			`"message":{"parts":[{"text":"no weld, a-token-canary"}]}}}}`
 	})
 	refuses := outside(t, func(string,
 		map[string]any) string {
