@@ -192,7 +192,8 @@ func TestAnAgentWorksOverTheProtocol(t *testing.T) {
 	t.Parallel()
 	b := bed(t, "ok", nil)
 	o := b.Invoke()
-	want := `edit {"outcome":{"optionId":"yes","outcome":"selected"}} execute {"outcome":{"optionId":"yes","outcome":"selected"}} write null read {"content":"two\n"}` +
+	want := `edit {"outcome":{"optionId":"yes","outcome":"selected"}} execute {"outcome":{"optionId":"yes",` +
+		`"outcome":"selected"}} write null read {"content":"two\n"}` +
 		` outside path is outside of the run's folders link `
 	got := clitest.Summary(o)
 	if o.Status != entity.RunSucceeded || o.SessionID != "sess-1" || !strings.HasPrefix(got, want) ||
@@ -285,8 +286,10 @@ func TestKnownAgentsAreLedToTheGateway(t *testing.T) {
 func TestPermissionsAreAnsweredByPolicy(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[string]string{
-		"edits": `edit {"outcome":{"optionId":"yes","outcome":"selected"}} execute {"outcome":{"optionId":"no","outcome":"selected"}} write null`,
-		"deny":  `edit {"outcome":{"optionId":"no","outcome":"selected"}} execute {"outcome":{"optionId":"no","outcome":"selected"}} write the agent may not write`,
+		"edits": `edit {"outcome":{"optionId":"yes","outcome":"selected"}} execute {"outcome":{"optionId":"no",` +
+			`"outcome":"selected"}} write null`,
+		"deny": `edit {"outcome":{"optionId":"no","outcome":"selected"}} execute {"outcome":{"optionId":"no",` +
+			`"outcome":"selected"}} write the agent may not write`,
 	} {
 		if got := clitest.Summary(bed(t, "ok", map[string]any{"permissions": policy}).
 			Invoke()); !strings.HasPrefix(got, want) {
