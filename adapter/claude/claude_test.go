@@ -16,10 +16,15 @@ func TestMain(m *testing.M) { shimtest.Main(m) }
 
 // Output of version 2.1.197, shortened.
 const (
-	begun = `{"type":"system","subtype":"init","cwd":"/w","session_id":"34afb3d5-07bb-4152-8480-4e1ee0532b7d","tools":["Bash"],"model":"claude-sonnet-4-5","permissionMode":"default"}`
-	said  = `{"type":"assistant","message":{"id":"msg_1","role":"assistant","content":[{"type":"text","text":"Hello"}]},"parent_tool_use_id":null,"session_id":"34afb3d5-07bb-4152-8480-4e1ee0532b7d"}`
-	won   = `{"type":"result","subtype":"success","is_error":false,"api_error_status":null,"num_turns":2,"result":"Hello there","session_id":"34afb3d5-07bb-4152-8480-4e1ee0532b7d","total_cost_usd":0.00018,"usage":{"input_tokens":25,"cache_creation_input_tokens":5,"cache_read_input_tokens":70,"output_tokens":7}}`
-	gone  = `{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"session_id":"x","total_cost_usd":0,"errors":["No conversation found with session ID: x"]}`
+	begun = `{"type":"system","subtype":"init","cwd":"/w","session_id":"34afb3d5-07bb-4152-8480-4e1ee0532b7d",` +
+		`"tools":["Bash"],"model":"claude-sonnet-4-5","permissionMode":"default"}`
+	said = `{"type":"assistant","message":{"id":"msg_1","role":"assistant","content":[{"type":"text",` +
+		`"text":"Hello"}]},"parent_tool_use_id":null,"session_id":"34afb3d5-07bb-4152-8480-4e1ee0532b7d"}`
+	won = `{"type":"result","subtype":"success","is_error":false,"api_error_status":null,"num_turns":2,` +
+		`"result":"Hello there","session_id":"34afb3d5-07bb-4152-8480-4e1ee0532b7d","total_cost_usd":0.00018,` +
+		`"usage":{"input_tokens":25,"cache_creation_input_tokens":5,"cache_read_input_tokens":70,"output_tokens":7}}`
+	gone = `{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"session_id":"x",` +
+		`"total_cost_usd":0,"errors":["No conversation found with session ID: x"]}`
 )
 
 func TestItIsStartedAsItsManualSays(t *testing.T) {
@@ -32,7 +37,9 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	b.Inv.Instructions = &company.RunInstructions{Entry: "AGENTS.md", Texts: map[string]string{"AGENTS.md": "Be kind."}}
 	b.Inv.Skills = []company.RunSkill{{Name: "knots", Files: map[string]string{"SKILL.md": "Tie them."}}}
 	// The skills are checked while the program runs: they are deleted with the run.
-	b.Program("claude", `for a in "$@"; do test -d "$a/.claude/skills" && cat $a/.claude/skills/*/SKILL.md >>$at/skill; test -f "$a" && cat "$a" >>$at/skill; done
+	b.Program("claude",
+		`for a in "$@"; do test -d "$a/.claude/skills" && cat $a/.claude/skills/*/SKILL.md >>$at/skill; test -f `+
+			`"$a" && cat "$a" >>$at/skill; done
 `+clitest.Print(begun, said, won))
 	o := b.Invoke()
 	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello there" ||
@@ -110,7 +117,9 @@ func TestHowItEnds(t *testing.T) {
 		"no last event":   {clitest.Print(begun, said), "adapter_failed", "The agent ended without a result", false},
 		"out of turns": {result(`"subtype":"error_max_turns","is_error":true`), "max_turns",
 			"The agent used all its turns", false},
-		"no connection": {result(`"subtype":"success","is_error":true,"result":"API Error: Unable to connect to API (ConnectionRefused)"`), "transient_upstream", "API Error: Unable to connect to API (ConnectionRefused)", true},
+		"no connection": {
+			result(`"subtype":"success","is_error":true,"result":"API Error: Unable to connect to API (ConnectionRefused)"`),
+			"transient_upstream", "API Error: Unable to connect to API (ConnectionRefused)", true},
 		"overloaded": {result(`"subtype":"success","is_error":true,"api_error_status":529,"result":"Overloaded"`),
 			"transient_upstream", "Overloaded", true},
 		"no money": {result(`"subtype":"success","is_error":true,"api_error_status":402,"result":"budget"`),
