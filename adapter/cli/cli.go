@@ -266,7 +266,8 @@ func (a *Adapter) once(ctx context.Context, inv company.Invocation) (out company
 			job.Writable = r.state(call.State)
 		}
 		if call.Input != "" {
-			job.Talk = func(w *os.File) { _, _ = w.WriteString(call.Input) } // a tool that does not read its input reports that itself
+			// a tool that does not read its input reports that itself
+			job.Talk = func(w *os.File) { _, _ = w.WriteString(call.Input) }
 		}
 		if job.Over, job.Stop, job.Quiet = call.Over, call.Stop, call.Quiet; call.Talk != nil {
 			job.Talk = call.Talk

@@ -45,7 +45,8 @@ func TestACommandLineWritesItsOwnFilesOnly(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(home) })
 	const script = `try() { echo x 2>/dev/null >"$2" && echo "$1"; } 2>/dev/null
-try home "$HOME/new"; try profile "$HOME/.profile"; try state "$HOME/.plain/state"; try work ./new; try agent "$AGENT_HOME/new"; try scratch "$TMPDIR/new"; try tmp "/tmp/selvage-test-$$"; rm -f "/tmp/selvage-test-$$"
+try home "$HOME/new"; try profile "$HOME/.profile"; try state "$HOME/.plain/state"; try work ./new; try agent ` +
+		`"$AGENT_HOME/new"; try scratch "$TMPDIR/new"; try tmp "/tmp/selvage-test-$$"; rm -f "/tmp/selvage-test-$$"
 mkdir -p "$XDG_CACHE_HOME" "$GOMODCACHE" && try cache "$XDG_CACHE_HOME/new"; cat "$HOME/.netrc"; exit 0`
 	if err := os.WriteFile(filepath.Join(home, ".netrc"), []byte("readable\n"), 0o600); err != nil {
 		t.Fatal(err)
