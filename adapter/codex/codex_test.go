@@ -19,9 +19,11 @@ const (
 	begun = `{"type":"thread.started","thread_id":"01a1fe9b-e986-7230-869d-3fe77f991275"}`
 	hint  = `{"type":"item.completed","item":{"id":"item_0","type":"error","message":"Model metadata for ` + "`gpt-5`" +
 		` not found."}}`
-	said  = `{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"Hello codex"}}`
-	once  = `{"type":"turn.completed","usage":{"input_tokens":30,"cached_input_tokens":10,"cache_write_input_tokens":0,"output_tokens":9,"reasoning_output_tokens":0}}`
-	twice = `{"type":"turn.completed","usage":{"input_tokens":70,"cached_input_tokens":30,"cache_write_input_tokens":0,"output_tokens":19,"reasoning_output_tokens":0}}`
+	said = `{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"Hello codex"}}`
+	once = `{"type":"turn.completed","usage":{"input_tokens":30,"cached_input_tokens":10,` +
+		`"cache_write_input_tokens":0,"output_tokens":9,"reasoning_output_tokens":0}}`
+	twice = `{"type":"turn.completed","usage":{"input_tokens":70,"cached_input_tokens":30,` +
+		`"cache_write_input_tokens":0,"output_tokens":19,"reasoning_output_tokens":0}}`
 )
 
 func TestItIsStartedAsItsManualSays(t *testing.T) {
@@ -47,7 +49,8 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	if c.Args[0] != "exec" || c.Args[1] != "--json" || c.Args[len(c.Args)-1] != "-" || !clitest.Has(c.Args, "-c",
 		`model="gpt-5\"x"`) || !clitest.Has(c.Args, "-c", `model_reasoning_effort="high"`) ||
 		!clitest.Has(c.Args, "--color", "never", "-") || !clitest.Has(c.Args, "--dangerously-bypass-approvals-and-sandbox") ||
-		!clitest.Has(c.Args, "-c", `model_providers.selvage={name="Selvage",base_url="http://127.0.0.1:3100/llm/v1",env_key="PAPERCLIP_API_KEY",wire_api="responses"}`) {
+		!clitest.Has(c.Args, "-c",
+			`model_providers.selvage={name="Selvage",base_url="http://127.0.0.1:3100/llm/v1",env_key="PAPERCLIP_API_KEY",wire_api="responses"}`) {
 		t.Errorf("arguments %q", c.Args)
 	}
 	if c.Env["CODEX_HOME"] != home || c.Env["OPENAI_API_KEY"] != "" || c.Env["PAPERCLIP_API_KEY"] != clitest.Token ||
@@ -87,7 +90,8 @@ func TestHowItEnds(t *testing.T) {
 			`{"type":"turn.failed","error":{"message":"unexpected status 402 Payment Required: budget"}}`) + "\nexit 1",
 			"budget_refused", "unexpected status 402 Payment Required: budget", false},
 		"an upstream that is busy": {clitest.Print(begun,
-			`{"type":"turn.failed","error":{"message":"exceeded retry limit, last status: 503 Service Unavailable"}}`) + "\nexit 1",
+			`{"type":"turn.failed","error":{"message":"exceeded retry limit, last status: 503 Service Unavailable"}}`) +
+			"\nexit 1",
 			"transient_upstream", "exceeded retry limit, last status: 503 Service Unavailable", true},
 		"one that was made up for": {clitest.Print(begun, `{"type":"error","message":"Reconnecting... 1/5"}`, said, once),
 			"", "", false},
@@ -106,7 +110,8 @@ func TestHowItEnds(t *testing.T) {
 	// If a session no longer exists, a new one is started.
 	b := clitest.New(t, Tool{}, nil, clitest.Print(begun, said, once))
 	first := b.Invoke()
-	b.Program("codex", `case "$*" in *resume*) echo 'Error: thread/resume failed: no rollout found for thread id' >&2; exit 1;; esac
+	b.Program("codex",
+		`case "$*" in *resume*) echo 'Error: thread/resume failed: no rollout found for thread id' >&2; exit 1;; esac
 `+clitest.Print(begun, said, once))
 	if o := b.Again(first); o.Status != entity.RunSucceeded || clitest.Has(b.Call(2).Args, "resume") {
 		t.Errorf("%+v", o)
