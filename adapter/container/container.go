@@ -179,7 +179,8 @@ func Environ(environ []string) (out []string) {
 
 // Invoke runs the agent's container and returns when it has ended.
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
-	cancel := make(chan struct{}) // closed to cancel: TERM to the first process, and the end of the container after its grace
+	// closed to cancel: TERM to the first process, and the end of the container after its grace
+	cancel := make(chan struct{})
 	defer a.Begin(inv.Run.ID, sync.OnceFunc(func() { close(cancel) }))()
 	var c config
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
@@ -330,7 +331,8 @@ func (e ending) outcome(c config, limit time.Duration, errOut string) (o company
 	case e.Exit.Code == 125:
 		o.ErrorCode, o.Error = "container_failed", "The container could not be run: "+end(strings.TrimSpace(errOut), 1000)
 	case e.Exit.Code == 137 && c.memory() > 0: // an engine does not always report why
-		o.Error = fmt.Sprintf("The container was killed (code 137), as happens above its limit of %d MiB of memory", c.memory())
+		o.Error = fmt.Sprintf("The container was killed (code 137), as happens above its limit of %d MiB of memory",
+			c.memory())
 	case e.Exit.Code == 126, e.Exit.Code == 127:
 		o.Error = fmt.Sprintf("The container's command could not be started (code %d): %s", e.Exit.Code,
 			end(strings.TrimSpace(errOut), 1000))

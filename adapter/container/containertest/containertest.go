@@ -38,8 +38,9 @@ func Image(t *testing.T, image, name string, program []byte, args ...string) (en
 		return nil, fmt.Sprintf("no image can be made: %v: %.300s", err, said)
 	}
 	t.Cleanup(func() { _ = exec.Command(e[0], append(slices.Clone(e[1:]), "rmi", "-f", image)...).Run() })
-	try := slices.Concat(e[1:], []string{"run", "--rm", "-i", "--network", "none", "--memory", "64m", "--memory-swap", "64m",
-		"--pids-limit", "50"}, container.Ulimits(), []string{image, "/" + name}, args)
+	try := slices.Concat(e[1:],
+		[]string{"run", "--rm", "-i", "--network", "none", "--memory", "64m", "--memory-swap", "64m", "--pids-limit", "50"},
+		container.Ulimits(), []string{image, "/" + name}, args)
 	if said, err := exec.Command(e[0], try...).CombinedOutput(); err != nil {
 		return nil, fmt.Sprintf("no container can be run: %v: %.300s", err, said)
 	}
