@@ -13,11 +13,17 @@ func TestMain(m *testing.M) { shimtest.Main(m) }
 
 // Output as documented by Cursor.
 const (
-	begun = `{"type":"system","subtype":"init","apiKeySource":"env","cwd":"/w","session_id":"c6b62c6f-7ead-4fd6-9922-e952131177ff","model":"Claude 4 Sonnet","permissionMode":"default"}`
-	told  = `{"type":"user","message":{"role":"user","content":[{"type":"text","text":"say hello"}]},"session_id":"c6b62c6f-7ead-4fd6-9922-e952131177ff"}`
-	said  = `{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"I'll say it"}]},"session_id":"c6b62c6f-7ead-4fd6-9922-e952131177ff"}`
-	tool  = `{"type":"tool_call","subtype":"completed","call_id":"t1","tool_call":{"readToolCall":{"args":{"path":"a"}}},"session_id":"c6b62c6f-7ead-4fd6-9922-e952131177ff"}`
-	won   = `{"type":"result","subtype":"success","duration_ms":5234,"duration_api_ms":5234,"is_error":false,"result":"Hello cursor","session_id":"c6b62c6f-7ead-4fd6-9922-e952131177ff","usage":{"inputTokens":11,"outputTokens":3,"cacheReadTokens":5,"cacheWriteTokens":2}}`
+	begun = `{"type":"system","subtype":"init","apiKeySource":"env","cwd":"/w",` +
+		`"session_id":"c6b62c6f-7ead-4fd6-9922-e952131177ff","model":"Claude 4 Sonnet","permissionMode":"default"}`
+	told = `{"type":"user","message":{"role":"user","content":[{"type":"text","text":"say hello"}]},` +
+		`"session_id":"c6b62c6f-7ead-4fd6-9922-e952131177ff"}`
+	said = `{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"I'll say it"}]},` +
+		`"session_id":"c6b62c6f-7ead-4fd6-9922-e952131177ff"}`
+	tool = `{"type":"tool_call","subtype":"completed","call_id":"t1",` +
+		`"tool_call":{"readToolCall":{"args":{"path":"a"}}},"session_id":"c6b62c6f-7ead-4fd6-9922-e952131177ff"}`
+	won = `{"type":"result","subtype":"success","duration_ms":5234,"duration_api_ms":5234,"is_error":false,` +
+		`"result":"Hello cursor","session_id":"c6b62c6f-7ead-4fd6-9922-e952131177ff","usage":{"inputTokens":11,` +
+		`"outputTokens":3,"cacheReadTokens":5,"cacheWriteTokens":2}}`
 )
 
 func TestItIsStartedAsItsManualSays(t *testing.T) {
