@@ -16,13 +16,17 @@ func TestMain(m *testing.M) { shimtest.Main(m) }
 
 // Output of version 0.61.0.
 const (
-	begun = `{"type":"init","timestamp":"2026-11-21T15:41:32.635Z","session_id":"e1127d13-4e04-45e8-ba29-f6879ab65594","model":"gemini-2.5-pro"}`
-	told  = `{"type":"message","timestamp":"2026-11-21T15:41:32.637Z","role":"user","content":"say hello"}`
-	one   = `{"type":"message","timestamp":"2026-11-21T15:41:32.825Z","role":"assistant","content":"Hello ","delta":true}`
-	two   = `{"type":"message","timestamp":"2026-11-21T15:41:32.825Z","role":"assistant","content":"gemini","delta":true}`
-	used  = `{"type":"tool_use","tool_name":"run_shell_command","tool_id":"t1","parameters":{}}`
-	won   = `{"type":"result","timestamp":"2026-11-21T15:41:33.220Z","status":"success","stats":{"total_tokens":23,"input_tokens":12,"output_tokens":4,"cached":2,"input":10,"duration_ms":585,"tool_calls":0}}`
-	lost  = `{"type":"result","status":"error","error":{"type":"Error","message":"API key not valid"},"stats":{"input_tokens":0,"output_tokens":0}}`
+	begun = `{"type":"init","timestamp":"2026-11-21T15:41:32.635Z",` +
+		`"session_id":"e1127d13-4e04-45e8-ba29-f6879ab65594","model":"gemini-2.5-pro"}`
+	told = `{"type":"message","timestamp":"2026-11-21T15:41:32.637Z","role":"user","content":"say hello"}`
+	one  = `{"type":"message","timestamp":"2026-11-21T15:41:32.825Z","role":"assistant","content":"Hello ","delta":true}`
+	two  = `{"type":"message","timestamp":"2026-11-21T15:41:32.825Z","role":"assistant","content":"gemini","delta":true}`
+	used = `{"type":"tool_use","tool_name":"run_shell_command","tool_id":"t1","parameters":{}}`
+	won  = `{"type":"result","timestamp":"2026-11-21T15:41:33.220Z","status":"success",` +
+		`"stats":{"total_tokens":23,"input_tokens":12,"output_tokens":4,"cached":2,"input":10,"duration_ms":585,` +
+		`"tool_calls":0}}`
+	lost = `{"type":"result","status":"error","error":{"type":"Error","message":"API key not valid"},` +
+		`"stats":{"input_tokens":0,"output_tokens":0}}`
 )
 
 func TestItIsStartedAsItsManualSays(t *testing.T) {
