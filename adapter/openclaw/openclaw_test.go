@@ -79,12 +79,14 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) {
 			g.mu.Unlock()
 			switch {
 			case g.mode == "starting" && times < 3:
-				send(fmt.Sprintf(`{"type":"res","id":%q,"ok":false,"error":{"code":"UNAVAILABLE","message":"gateway starting; retry shortly","retryable":true,"retryAfterMs":1}}`, f.ID))
+				send(fmt.Sprintf(`{"type":"res","id":%q,"ok":false,"error":{"code":"UNAVAILABLE",`+
+					`"message":"gateway starting; retry shortly","retryable":true,"retryAfterMs":1}}`, f.ID))
 				return
 			case g.mode == "newer" || f.Params["minProtocol"] != float64(3) || f.Params["maxProtocol"] != float64(4):
 				no("INVALID_REQUEST", "protocol mismatch")
 			case g.mode == "mismatch":
-				send(fmt.Sprintf(`{"type":"res","id":%q,"ok":false,"error":{"code":"INVALID_REQUEST","message":"not this one","details":{"code":"AUTH_TOKEN_MISMATCH"}}}`, f.ID))
+				send(fmt.Sprintf(`{"type":"res","id":%q,"ok":false,"error":{"code":"INVALID_REQUEST",`+
+					`"message":"not this one","details":{"code":"AUTH_TOKEN_MISMATCH"}}}`, f.ID))
 			case g.mode == "unpaired":
 				no("NOT_PAIRED", "pairing required")
 			case auth["token"] != token || !signed(f.Params):
@@ -101,7 +103,8 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) {
 			send(`{"type":"event","event":"tick","payload":{}}`)
 			send(`{"type":"event","event":"agent","payload":{"runId":"other","stream":"assistant","data":{"delta":"not ours"}}}`)
 			send(`{"type":"event","event":"agent","payload":{"runId":"claw-1","stream":"lifecycle","data":{"phase":"start"}}}`)
-			send(`{"type":"event","event":"agent","payload":{"runId":"claw-1","stream":"assistant","data":{"delta":"Hello from "}}}`)
+			send(`{"type":"event","event":"agent","payload":{"runId":"claw-1","stream":"assistant",` +
+				`"data":{"delta":"Hello from "}}}`)
 			send(`{"type":"event","event":"agent","payload":{"runId":"claw-1","stream":"assistant","data":{"delta":"the claw, ` +
 				token + `"}}}`)
 			switch g.mode {
