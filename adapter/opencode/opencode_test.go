@@ -13,10 +13,15 @@ func TestMain(m *testing.M) { shimtest.Main(m) }
 
 // Output of version 1.18.33.
 const (
-	step = `{"type":"step_start","timestamp":1795275612715,"sessionID":"ses_e013c3b4fffej50M1XDT1mo4nO","part":{"id":"prt_1","type":"step-start"}}`
-	text = `{"type":"text","timestamp":1795275612718,"sessionID":"ses_e013c3b4fffej50M1XDT1mo4nO","part":{"id":"prt_2","type":"text","text":"Hello chat","time":{"start":1,"end":2}}}`
-	done = `{"type":"step_finish","timestamp":1795275612718,"sessionID":"ses_e013c3b4fffej50M1XDT1mo4nO","part":{"id":"prt_3","reason":"stop","type":"step-finish","tokens":{"total":14,"input":11,"output":3,"reasoning":1,"cache":{"write":2,"read":5}},"cost":0.25}}`
-	bad  = `{"type":"error","timestamp":1,"sessionID":"ses_e013c3b4fffej50M1XDT1mo4nO","error":{"name":"APIError","data":{"message":"Payment Required","statusCode":402}}}`
+	step = `{"type":"step_start","timestamp":1795275612715,"sessionID":"ses_e013c3b4fffej50M1XDT1mo4nO",` +
+		`"part":{"id":"prt_1","type":"step-start"}}`
+	text = `{"type":"text","timestamp":1795275612718,"sessionID":"ses_e013c3b4fffej50M1XDT1mo4nO",` +
+		`"part":{"id":"prt_2","type":"text","text":"Hello chat","time":{"start":1,"end":2}}}`
+	done = `{"type":"step_finish","timestamp":1795275612718,"sessionID":"ses_e013c3b4fffej50M1XDT1mo4nO",` +
+		`"part":{"id":"prt_3","reason":"stop","type":"step-finish","tokens":{"total":14,"input":11,"output":3,` +
+		`"reasoning":1,"cache":{"write":2,"read":5}},"cost":0.25}}`
+	bad = `{"type":"error","timestamp":1,"sessionID":"ses_e013c3b4fffej50M1XDT1mo4nO","error":{"name":"APIError",` +
+		`"data":{"message":"Payment Required","statusCode":402}}}`
 )
 
 func TestItIsStartedAsItsManualSays(t *testing.T) {
