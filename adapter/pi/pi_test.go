@@ -14,11 +14,15 @@ func TestMain(m *testing.M) { shimtest.Main(m) }
 
 // Output of version 0.73.1, shortened.
 const (
-	begun = `{"type":"session","version":3,"id":"01a1fec4-9cb5-77c9-ac83-e07189ef4a63","timestamp":"2026-11-21T15:41:00.470Z","cwd":"/w"}`
-	told  = `{"type":"message_end","message":{"role":"user","content":[{"type":"text","text":"say hello"}]}}`
-	said  = `{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"Hello chat"}],"api":"openai-completions","provider":"selvage","model":"local/qwen","usage":{"input":11,"output":3,"cacheRead":5,"cacheWrite":2,"totalTokens":14,"cost":{"total":0.25}},"stopReason":"stop"}}`
-	bad   = `{"type":"message_end","message":{"role":"assistant","content":[],"model":"local/qwen","usage":{"input":0,"output":0},"stopReason":"error","errorMessage":"402 Payment Required"}}`
-	over  = `{"type":"agent_end","messages":[]}`
+	begun = `{"type":"session","version":3,"id":"01a1fec4-9cb5-77c9-ac83-e07189ef4a63",` +
+		`"timestamp":"2026-11-21T15:41:00.470Z","cwd":"/w"}`
+	told = `{"type":"message_end","message":{"role":"user","content":[{"type":"text","text":"say hello"}]}}`
+	said = `{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"Hello chat"}],` +
+		`"api":"openai-completions","provider":"selvage","model":"local/qwen","usage":{"input":11,"output":3,` +
+		`"cacheRead":5,"cacheWrite":2,"totalTokens":14,"cost":{"total":0.25}},"stopReason":"stop"}}`
+	bad = `{"type":"message_end","message":{"role":"assistant","content":[],"model":"local/qwen",` +
+		`"usage":{"input":0,"output":0},"stopReason":"error","errorMessage":"402 Payment Required"}}`
+	over = `{"type":"agent_end","messages":[]}`
 )
 
 func TestItIsStartedAsItsManualSays(t *testing.T) {
