@@ -55,7 +55,8 @@ func TestARunReachesItsOwnFilesOnly(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(project) })
-	script := `cat "$DATA/key" "$AGENT_HOME/../../../key" && echo READ; echo x > "$PROJECT/new" && echo WROTE; ls "$DATA/runs/workspaces/other" > /dev/null; echo x > "$DATA/runs/workspaces/other/x" && echo WROTE
+	script := `cat "$DATA/key" "$AGENT_HOME/../../../key" && echo READ; echo x > "$PROJECT/new" && echo WROTE; ` +
+		`ls "$DATA/runs/workspaces/other" > /dev/null; echo x > "$DATA/runs/workspaces/other/x" && echo WROTE
 echo x > "$DATA/key" && echo WROTE
 echo own > own && cat own && echo scratch > "$TMPDIR/x" && cat "$TMPDIR/x" && cat "$AGENT_HOME/own"`
 	b, data := held(t, nil)
@@ -110,9 +111,11 @@ func TestARunThatSaysNothingIsBounded(t *testing.T) {
 	const (
 		forks = `i=0; while [ $i -lt 300 ]; do sleep 100 & i=$((i+1)); done; wait`
 		whole = `head -c 700000000 /dev/zero | tail -c 600000000 | wc -c`
-		parts = `for i in 1 2 3 4 5 6; do sh -c 'head -c 110000000 /dev/zero | tail -c 100000000 | { sleep 100; cat; }' & done; wait`
-		file  = `trap "" XFSZ; head -c 300000000 /dev/zero > "$TMPDIR/big"; wc -c < "$TMPDIR/big"`
-		few   = `i=0; while [ $i -lt 100 ]; do sleep 1 & i=$((i+1)); done; head -c 250000000 /dev/zero | tail -c 200000000 | wc -c; head -c 200000000 /dev/zero > "$TMPDIR/big"; wc -c < "$TMPDIR/big"; wait`
+		parts = `for i in 1 2 3 4 5 6; do sh -c 'head -c 110000000 /dev/zero | tail -c 100000000 | { sleep 100; ` +
+			`cat; }' & done; wait`
+		file = `trap "" XFSZ; head -c 300000000 /dev/zero > "$TMPDIR/big"; wc -c < "$TMPDIR/big"`
+		few  = `i=0; while [ $i -lt 100 ]; do sleep 1 & i=$((i+1)); done; head -c 250000000 /dev/zero | tail -c ` +
+			`200000000 | wc -c; head -c 200000000 /dev/zero > "$TMPDIR/big"; wc -c < "$TMPDIR/big"; wait`
 	)
 	for _, c := range []struct {
 		name, script string
@@ -175,7 +178,8 @@ func TestRepositoryOfAWorktree(t *testing.T) {
 	}
 	repo, tree, evil := filepath.Join(dir, "repo"), filepath.Join(dir, "tree"), filepath.Join(dir, "evil")
 	cmd := exec.Command("sh", "-c",
-		`git init -q repo && cd repo && git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m one && git worktree add -q ../tree
+		`git init -q repo && cd repo && git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m one && `+
+			`git worktree add -q ../tree
 mkdir -p ../evil/worktrees && ln -s "$PWD/.git/worktrees/tree" ../evil/worktrees/tree`)
 	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -198,7 +202,8 @@ mkdir -p ../evil/worktrees && ln -s "$PWD/.git/worktrees/tree" ../evil/worktrees
 // or that configures a cache, keeps it there.
 func TestCachesLieWithTheAgent(t *testing.T) {
 	t.Parallel()
-	script := `for d in "$XDG_CACHE_HOME" "$GOMODCACHE" "$npm_config_cache" "$CARGO_HOME"; do echo "${d#$AGENT_HOME/}"; done; [ -z "$XDG_CACHE_HOME" ] || mkdir -p "$XDG_CACHE_HOME"`
+	script := `for d in "$XDG_CACHE_HOME" "$GOMODCACHE" "$npm_config_cache" "$CARGO_HOME"; do echo ` +
+		`"${d#$AGENT_HOME/}"; done; [ -z "$XDG_CACHE_HOME" ] || mkdir -p "$XDG_CACHE_HOME"`
 	for _, c := range []struct {
 		more []any
 		want string

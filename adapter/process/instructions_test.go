@@ -12,8 +12,9 @@ import (
 
 func TestARunFindsItsInstructions(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, sh(`cat "$AGENT_INSTRUCTIONS_FILE" "$AGENT_INSTRUCTIONS_DIR/notes/HOW.md"; case "$AGENT_INSTRUCTIONS_DIR" in "$PAPERCLIP_SCRATCH_DIR"/*) echo below;; esac`,
-		"env", map[string]any{"AGENT_INSTRUCTIONS_FILE": "/etc/passwd"}))
+	b := newBed(t, sh(`cat "$AGENT_INSTRUCTIONS_FILE" "$AGENT_INSTRUCTIONS_DIR/notes/HOW.md"; case `+
+		`"$AGENT_INSTRUCTIONS_DIR" in "$PAPERCLIP_SCRATCH_DIR"/*) echo below;; esac`, "env",
+		map[string]any{"AGENT_INSTRUCTIONS_FILE": "/etc/passwd"}))
 	b.inv.Instructions = &company.RunInstructions{Entry: "AGENTS.md", Texts: map[string]string{"AGENTS.md": "Lead.\n",
 		"notes/HOW.md": "Slowly.\n"}}
 	if o := b.invoke(); o.Status != entity.RunSucceeded || *o.Stdout != "Lead.\nSlowly.\nbelow\n" {

@@ -158,7 +158,8 @@ func TestAMissingWorkingDirectoryIsNamed(t *testing.T) {
 	}
 	for _, dir := range []string{"/no/such/directory", file} {
 		o := newBed(t, sh("true", "cwd", dir)).invoke()
-		if want := fmt.Sprintf("The run's working directory %q (adapter_config) is not a directory of this node; create it, or name another", dir); o.Status != entity.RunFailed || o.Error != want {
+		if want := fmt.Sprintf("The run's working directory %q (adapter_config) is not a directory of this node; "+
+			"create it, or name another", dir); o.Status != entity.RunFailed || o.Error != want {
 			t.Errorf("%s: %s %q, want %q", dir, o.Status, o.Error, want)
 		}
 	}
@@ -181,7 +182,8 @@ func TestTheVariablesNameTheFolderOfTheRun(t *testing.T) {
 		"a worktree": {own, &entity.RunFolder{Dir: worktree, Worktree: worktree,
 			Source: "task_session"}, worktree + " task_session"},
 	} {
-		b := newBed(t, sh(`[ "$PWD" = "$PAPERCLIP_WORKSPACE_CWD" ] && echo "$PAPERCLIP_WORKSPACE_CWD $PAPERCLIP_WORKSPACE_SOURCE"`, "cwd", c.cwd))
+		b := newBed(t, sh(`[ "$PWD" = "$PAPERCLIP_WORKSPACE_CWD" ] && echo "$PAPERCLIP_WORKSPACE_CWD `+
+			`$PAPERCLIP_WORKSPACE_SOURCE"`, "cwd", c.cwd))
 		b.inv.Folder = c.folder
 		o := b.invoke()
 		if c.want == "" {
@@ -266,7 +268,9 @@ func which(t *testing.T, name string) string {
 // The process gets the real token, although the log shows it redacted.
 func TestTheTokenReachesTheProcess(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, sh(`[ "$PAPERCLIP_API_KEY" = "`+token[:20]+`""`+token[20:]+`" ] && tr '\0' '\n' < /proc/$PPID/cmdline | grep -c run-token; tr '\0' '\n' < /proc/$PPID/environ | grep -c run-token`))
+	b := newBed(t, sh(`[ "$PAPERCLIP_API_KEY" = "`+token[:20]+`""`+token[20:]+
+		`" ] && tr '\0' '\n' < /proc/$PPID/cmdline | grep -c run-token; tr '\0' '\n' < /proc/$PPID/environ | `+
+		`grep -c run-token`))
 	if o := b.invoke(); *o.Stdout != "0\n0\n" {
 		t.Errorf("the shim's command line or environment holds the token: %q %q", *o.Stdout, o.Error)
 	}

@@ -43,9 +43,11 @@ func TestAShellReachesItsOwnWorktreeOnly(t *testing.T) {
 		{"in a worktree", entity.RunFolder{Dir: tree, Worktree: tree}},
 		{"in a folder elsewhere", entity.RunFolder{Dir: project}},
 	} {
-		end := s.Run(context.Background(), ShellCommand{Line: `cat file; cat "$OTHER/file" 2> /dev/null; echo x > "$OTHER/new" && echo WROTE; echo x > new && cat new; [ "$PWD" = "$TREE" ] || cat "$TREE/file"; true`,
-			Folder: c.f, Env: map[string]string{"OTHER": other, "TREE": tree}, Limit: time.Minute, Grace: time.Second,
-			Authority: func() time.Duration { return until }, Log: func(string, string) {}})
+		end := s.Run(context.Background(),
+			ShellCommand{Line: `cat file; cat "$OTHER/file" 2> /dev/null; echo x > "$OTHER/new" && echo WROTE; ` +
+				`echo x > new && cat new; [ "$PWD" = "$TREE" ] || cat "$TREE/file"; true`, Folder: c.f,
+				Env: map[string]string{"OTHER": other, "TREE": tree}, Limit: time.Minute, Grace: time.Second,
+				Authority: func() time.Duration { return until }, Log: func(string, string) {}})
 		if end.Error != "" || end.Stdout != "canary\nx\n" {
 			t.Errorf("%s: %q, it wrote %q and %q", c.name, end.Error, end.Stdout, end.Stderr)
 		}
