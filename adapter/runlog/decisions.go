@@ -16,8 +16,8 @@ import (
 )
 
 // The decision log of a run has a line for each act at the node that the gate permitted without more: what it decided
-// otherwise is on the chain. It is a file <company>/<agent>/<run>.gate.ndjson, which is named <run>.gate.growing.ndjson until
-// the run is closed. The command that closes the run has its lines, its bytes and its SHA-256.
+// otherwise is on the chain. It is a file <company>/<agent>/<run>.gate.ndjson, which is named <run>.gate.growing.ndjson
+// until the run is closed. The command that closes the run has its lines, its bytes and its SHA-256.
 // The node then copies it to others as a blob, as the log of the output.
 
 const (
@@ -41,8 +41,8 @@ func DecisionsRef(company ledger.CompanyID, agent, run string) string {
 
 func growingRef(ref string) string { return strings.TrimSuffix(ref, gateEnd) + growingEnd }
 
-// Decided adds a line to a decision log. The bytes are with the operating system when it returns: they survive the end of
-// this process.
+// Decided adds a line to a decision log. The bytes are with the operating system when it returns: they survive the end
+// of this process.
 func (s *Store) Decided(ref string, line []byte) error {
 	if checkRef(ref) != nil || !strings.HasSuffix(ref, gateEnd) {
 		return fmt.Errorf("decision log %q: not a reference", ref)
@@ -95,8 +95,8 @@ func (s *Store) SealDecisions(ref string) (entity.DecisionLog, error) {
 	return entity.DecisionLog{Permits: uint64(bytes.Count(b, []byte("\n"))), Bytes: int64(len(b)), SHA256: hexSum(b)}, nil
 }
 
-// Unsealed names the runs whose decision logs this store has and that nobody has closed, at most most of them. Those of runs
-// that are live are among them.
+// Unsealed names the runs whose decision logs this store has and that nobody has closed, at most most of them. Those of
+// runs that are live are among them.
 func (s *Store) Unsealed(most int) (out []Unsealed, err error) {
 	err = fs.WalkDir(s.root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
 		run, ok := strings.CutSuffix(path.Base(p), growingEnd)
