@@ -74,7 +74,8 @@ func TestTheNodesFilesAreOutOfReach(t *testing.T) {
 	home, data, work := house(t)
 	spec, _ := script(t, `
 for f in $DATA/key $DATA/store/state $HOME/link /proc/self/cwd/../../../key; do cat $f && echo READ $f; done
-echo x > $DATA/key && echo WROTE; echo x >> $DATA/store/state && echo WROTE; rm -f $DATA/key; rm -rf $DATA/store; mkdir $DATA/new && echo MADE
+echo x > $DATA/key && echo WROTE; echo x >> $DATA/store/state && echo WROTE; rm -f $DATA/key; rm -rf `+
+		`$DATA/store; mkdir $DATA/new && echo MADE
 ln $DATA/key $WORK/key && echo LINKED; mv $DATA/key $WORK/key && echo MOVED; truncate -s 0 $DATA/key && echo CUT
 ln -s $DATA/key $WORK/soft; cat $WORK/soft
 cat $HOME/project/main.c > $WORK/copy && echo kept > $HOME/project/new && cat $WORK/copy $HOME/project/new`)
@@ -113,7 +114,9 @@ func TestHiddenNamesAreNotListed(t *testing.T) {
 	if err := os.MkdirAll(other, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	spec, _ := script(t, `find $DATA -mindepth 1 | sort; ls $HOME/project; ls / > /dev/null && echo LISTED; echo x > new; mkdir $DATA/made $DATA/runs/workspaces/another 2> /dev/null; umount $DATA 2> /dev/null && echo UNCOVERED`)
+	spec, _ := script(t,
+		`find $DATA -mindepth 1 | sort; ls $HOME/project; ls / > /dev/null && echo LISTED; echo x > new; mkdir `+
+			`$DATA/made $DATA/runs/workspaces/another 2> /dev/null; umount $DATA 2> /dev/null && echo UNCOVERED`)
 	spec.Env = append(spec.Env, "DATA="+data, "HOME="+home)
 	spec.Dir = work
 	spec.Guard = &Guard{Show: []string{work}}
@@ -153,7 +156,9 @@ func TestTheFilesOfOtherNodesAreOutOfReach(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const text = `for d in $DATA $BESIDE $FAR $LATE; do cat $d/identity.key $d/key && echo READ $d; done; rm $NODES/* && echo REMOVED; echo x > $NODES/x && echo WROTE; cat $HOME/project/main.c; echo x > $HOME/project/new && cat $HOME/project/new`
+	const text = `for d in $DATA $BESIDE $FAR $LATE; do cat $d/identity.key $d/key && echo READ $d; done; rm ` +
+		`$NODES/* && echo REMOVED; echo x > $NODES/x && echo WROTE; cat $HOME/project/main.c; echo x > ` +
+		`$HOME/project/new && cat $HOME/project/new`
 	spec, _ := script(t, text)
 	spec.Env = append(spec.Env, "DATA="+data, "BESIDE="+beside, "FAR="+far, "LATE="+late, "NODES="+nodes, "HOME="+home)
 	spec.Dir = work
@@ -193,10 +198,12 @@ func TestAChildWritesOnlyWhereItMay(t *testing.T) {
 	needLandlock(t)
 	home, data, work := house(t)
 	spec, _ := script(t, `
-for d in $HOME $HOME/project / /etc /usr/bin /var $DATA; do echo x > $d/selvage-test && echo WROTE $d; mkdir $d/selvage-test && echo MADE $d; done
+for d in $HOME $HOME/project / /etc /usr/bin /var $DATA; do echo x > $d/selvage-test && echo WROTE $d; mkdir `+
+		`$d/selvage-test && echo MADE $d; done
 echo x >> $HOME/project/main.c && echo WROTE; mv $HOME/project/main.c . && echo MOVED; chmod +x $0
 cat $DATA/key && echo READ
-echo a > a && mkdir b && mv a b/a && cat b/a && cat $HOME/project/main.c && echo > /dev/null && head -c1 /dev/zero | wc -c`)
+echo a > a && mkdir b && mv a b/a && cat b/a && cat $HOME/project/main.c && echo > /dev/null && head -c1 `+
+		`/dev/zero | wc -c`)
 	spec.Env = append(spec.Env, "DATA="+data, "WORK="+work, "HOME="+home)
 	spec.Dir = work
 	spec.Guard = &Guard{Confine: true, Show: []string{work}, Write: []string{work, filepath.Join(home, "not-there")}}
@@ -222,7 +229,9 @@ func TestAChildReachesNoOtherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
-	spec, _ := script(t, `cat /proc/$OTHER/environ && echo READ; readlink /proc/$OTHER/fd/0 && echo LISTED; cat /proc/$OTHER/root$DATA/key && echo READ
+	spec, _ := script(t,
+		`cat /proc/$OTHER/environ && echo READ; readlink /proc/$OTHER/fd/0 && echo LISTED; cat `+
+			`/proc/$OTHER/root$DATA/key && echo READ
 kill -KILL $OTHER && echo KILLED; sleep 100 & kill -TERM $! && wait $!; echo own $?`)
 	spec.Env = append(spec.Env, fmt.Sprintf("OTHER=%d", other.Process.Pid), "DATA="+data)
 	spec.Dir = work
@@ -249,8 +258,10 @@ func TestRootGainsNothing(t *testing.T) {
 		t.Skip("needs root")
 	}
 	_, data, work := house(t)
-	spec, _ := script(t, `mount --bind $DATA $PWD && echo MOUNTED; mount -t tmpfs none $PWD && echo MOUNTED; mknod disk b 8 0 && echo MADE
-unshare -m true && echo UNSHARED; head -c1 /dev/mem && echo READ; for d in /dev/?d[a-z] /dev/nvme?n?; do head -c1 $d && echo READ; done
+	spec, _ := script(t,
+		`mount --bind $DATA $PWD && echo MOUNTED; mount -t tmpfs none $PWD && echo MOUNTED; mknod disk b 8 0 && echo MADE
+unshare -m true && echo UNSHARED; head -c1 /dev/mem && echo READ; for d in /dev/?d[a-z] /dev/nvme?n?; do head `+
+			`-c1 $d && echo READ; done
 grep CapBnd /proc/self/status`)
 	spec.Env = append(spec.Env, "DATA="+data)
 	spec.Dir = work
@@ -267,7 +278,8 @@ func TestLimitsOfEachProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	spec, _ := script(t, `head -c 3000000 /dev/zero > big; wc -c < big
-i=0; while [ $i -lt 40 ]; do eval "exec $((i+10))< /dev/null" 2>/dev/null || break; i=$((i+1)); done; echo open $(ulimit -n)
+i=0; while [ $i -lt 40 ]; do eval "exec $((i+10))< /dev/null" 2>/dev/null || break; i=$((i+1)); done; echo open `+
+		`$(ulimit -n)
 ulimit -n 1000 2>/dev/null && echo RAISED
 ulimit -c; sh -c 'while :; do :; done'; echo spun $?`)
 	spec.Path, spec.Args[0] = "/bin/bash", "bash"
@@ -298,7 +310,9 @@ func TestAProcessGetsNoMoreMemory(t *testing.T) {
 // Many processes that are each below the limit are stopped if their sum is above it.
 func TestATreeGetsNoMoreMemory(t *testing.T) {
 	t.Parallel()
-	spec, pids := script(t, `for i in 1 2 3 4; do sh -c 'echo $$ >> $PIDS; while [ $(wc -l <$PIDS) -lt 4 ]; do sleep .01; done; x=$(head -c 20000000 /dev/zero | tr "\0" x); sleep 100' & done; wait`)
+	spec, pids := script(t,
+		`for i in 1 2 3 4; do sh -c 'echo $$ >> $PIDS; while [ $(wc -l <$PIDS) -lt 4 ]; do sleep .01; done; `+
+			`x=$(head -c 20000000 /dev/zero | tr "\0" x); sleep 100' & done; wait`)
 	spec.Limits = Limits{MemoryMB: 64}
 	_, e, _ := runs(t, Floor{}, spec)
 	if e.Killed != "memory" {
@@ -309,7 +323,8 @@ func TestATreeGetsNoMoreMemory(t *testing.T) {
 
 func TestAForkBombIsPutOut(t *testing.T) {
 	t.Parallel()
-	spec, pids := script(t, `for i in 1 2 3 4; do setsid sh -c 'echo $$ >> $PIDS; while [ $(wc -l <$PIDS) -lt 4 ]; do sleep .01; done
+	spec, pids := script(t,
+		`for i in 1 2 3 4; do setsid sh -c 'echo $$ >> $PIDS; while [ $(wc -l <$PIDS) -lt 4 ]; do sleep .01; done
 		for j in 1 2 3 4 5 6 7 8; do sleep 100 & done; wait' & done; wait`)
 	spec.Limits = Limits{Processes: 20}
 	_, e, _ := runs(t, Floor{}, spec)

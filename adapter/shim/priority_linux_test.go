@@ -12,7 +12,9 @@ import (
 // itself does not, because it has to kill in time.
 func TestATreeStandsBehindItsNode(t *testing.T) {
 	t.Parallel()
-	spec, _ := script(t, `nice; sh -c nice; while [ "$(cat /proc/self/oom_score_adj)" -lt 500 ]; do sleep 0.05; done; cat /proc/self/oom_score_adj
+	spec, _ := script(t,
+		`nice; sh -c nice; while [ "$(cat /proc/self/oom_score_adj)" -lt 500 ]; do sleep 0.05; done; cat `+
+			`/proc/self/oom_score_adj
 cut -d' ' -f19 /proc/$PPID/stat
 [ ! -e /proc/$$/autogroup ] || while ! grep -q 'nice 10$' /proc/$$/autogroup; do sleep 0.05; done; echo grouped`)
 	out, exit, _ := runs(t, Floor{}, spec)

@@ -162,7 +162,8 @@ func TestWhatCanNotStartSaysWhy(t *testing.T) {
 // descriptor of ours, default signals, and can gain no privileges.
 func TestTheChildInheritsNothing(t *testing.T) {
 	t.Parallel()
-	spec, _ := script(t, `env | cut -d= -f1 | sort | tr '\n' ' '; grep -E '^(NoNewPrivs|SigIgn)' /proc/$$/status; exec ls /proc/self/fd`)
+	spec, _ := script(t,
+		`env | cut -d= -f1 | sort | tr '\n' ' '; grep -E '^(NoNewPrivs|SigIgn)' /proc/$$/status; exec ls /proc/self/fd`)
 	p, out := start(t, spec)
 	wait(t, p)
 	all, _ := io.ReadAll(out)

@@ -71,8 +71,11 @@ func TestHiddenNamesAreNotListedWithoutRoot(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(beside, keyFile), []byte("canary"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	spec, _ := script(t, `find $DATA $BESIDE -mindepth 1 | sort; ls $HOME/project; ls / > /dev/null && echo LISTED; echo x > new; umount $DATA 2> /dev/null && echo UNCOVERED
-unshare -Um true 2> /dev/null; unshare -Urm umount $DATA 2> /dev/null && echo UNCOVERED; id -u; grep CapEff /proc/self/status; kill -0 $$ && echo SIGNALLED`)
+	spec, _ := script(t,
+		`find $DATA $BESIDE -mindepth 1 | sort; ls $HOME/project; ls / > /dev/null && echo LISTED; echo x > new; `+
+			`umount $DATA 2> /dev/null && echo UNCOVERED
+unshare -Um true 2> /dev/null; unshare -Urm umount $DATA 2> /dev/null && echo UNCOVERED; id -u; grep CapEff `+
+			`/proc/self/status; kill -0 $$ && echo SIGNALLED`)
 	spec.Env = append(spec.Env, "DATA="+data, "BESIDE="+beside, "HOME="+home)
 	spec.Dir = work
 	spec.Guard = &Guard{Show: []string{work}}
