@@ -73,7 +73,8 @@ func (d *town) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.asked = append(d.asked, r.Method+" "+r.URL.Path)
 	switch r.Method + " " + r.URL.Path {
 	case "GET /api/issues/i1":
-		fmt.Fprint(w, `{"id":"i1","identifier":"ACM-1","title":"Compare three databases","description":"Which one fits us?","status":"todo"}`)
+		fmt.Fprint(w, `{"id":"i1","identifier":"ACM-1","title":"Compare three databases","description":"Which `+
+			`one fits us?","status":"todo"}`)
 	case "GET /api/issues/i1/comments":
 		fmt.Fprint(w, `[{"authorUserId":"u","body":"Think of costs"}]`)
 	case "GET /api/companies/company-1/heartbeat-runs":
@@ -83,7 +84,9 @@ func (d *town) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET /api/agents/agent-1/skills":
 		fmt.Fprint(w, `{"entries":[{"state":"available","path":"/api/companies/company-1/skills/s1/files"}]}`)
 	case "GET /api/companies/company-1/skills/s1/files":
-		json.NewEncoder(w).Encode(map[string]string{"content": "---\nname: databases\ndescription: how to compare databases\n---\nLook at the licence first."})
+		json.NewEncoder(w).
+			Encode(map[string]string{"content": "---\nname: databases\ndescription: how to compare databases\n" +
+				"---\nLook at the licence first."})
 	case "GET /api/agents/agent-1/memory":
 		fmt.Fprint(w, `[{"key":"taste","value":"We like small ones."}]`)
 	case "PUT /api/agents/agent-1/memory/fit":

@@ -247,7 +247,8 @@ func TestWhatGovernanceDenies(t *testing.T) {
 		status             int
 		body, code, reason string
 	}{
-		{409, `{"error":"Everything is stopped","code":"GovernanceDenied","details":{"code":"GovernanceDenied","reason":"mesh_stopped"}}`, "GovernanceDenied", "mesh_stopped"},
+		{409, `{"error":"Everything is stopped","code":"GovernanceDenied","details":{"code":"GovernanceDenied",` +
+			`"reason":"mesh_stopped"}}`, "GovernanceDenied", "mesh_stopped"},
 		{409, `{"error":"The issue's tree is on hold","code":"issue_tree_held","details":{"reason":"lunch"}}`,
 			"GovernanceDenied", "issue_tree_held"},
 		{409, `{"error":"A CEO only drafts","code":"ceo_strategy_required"}`, "GovernanceDenied", "ceo_strategy_required"},
@@ -316,7 +317,9 @@ func TestSecretsStayInside(t *testing.T) {
 	d := &desk{}
 	a := open(t, d)
 	path := build(t, "./testdata/guest")
-	o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":["env"],"env":{"KEY":{"type":"secret_ref","value":"canary-secret-42"},"PAPERCLIP_API_KEY":"x","WHO":"ada"}}`, path)))
+	o := a.Invoke(t.Context(),
+		d.invocation(fmt.Sprintf(`{"module":%q,"args":["env"],"env":{"KEY":{"type":"secret_ref",`+
+			`"value":"canary-secret-42"},"PAPERCLIP_API_KEY":"x","WHO":"ada"}}`, path)))
 	if o.Status != entity.RunSucceeded || !strings.Contains(*o.Stdout, "WHO=ada\n") || !strings.Contains(*o.Stdout,
 		"PAPERCLIP_RUN_ID=run-1\n") {
 		t.Errorf("it ended with %+v: %s", o, *o.Stdout)
