@@ -45,7 +45,9 @@ func TestACallCarriesTheTemplate(t *testing.T) {
 		fmt.Fprint(w, "thanks for ", header)
 	}))
 	defer s.Close()
-	o := invoke(t, local(), fmt.Sprintf(`{"url":%q,"headers":{"X-Key":{"type":"plain","value":"canary"}},"payloadTemplate":{"who":"{{agent.id}}","deep":["{{run.id}}"]}}`, s.URL))
+	o := invoke(t, local(),
+		fmt.Sprintf(`{"url":%q,"headers":{"X-Key":{"type":"plain","value":"canary"}},`+
+			`"payloadTemplate":{"who":"{{agent.id}}","deep":["{{run.id}}"]}}`, s.URL))
 	if o.Status != entity.RunSucceeded || *o.Stdout != "thanks for ***REDACTED***" || header != "canary" {
 		t.Fatalf("outcome %+v, header %q", o, header)
 	}
@@ -68,7 +70,8 @@ func TestAnEchoShowsNoSecret(t *testing.T) {
 	defer s.Close()
 	var log string
 	o := local().Invoke(t.Context(), company.Invocation{Wake: []byte(`{}`), Secrets: []string{`line\canary"2`},
-		Config: fmt.Appendf(nil, `{"url":%q,"headers":{"X-Auth":"header-canary","X-Api-Key":"Bearer bare-canary","X-Plain":"seen"}}`,
+		Config: fmt.Appendf(nil,
+			`{"url":%q,"headers":{"X-Auth":"header-canary","X-Api-Key":"Bearer bare-canary","X-Plain":"seen"}}`,
 			strings.Replace(s.URL, "http://", "http://ada:password-canary@", 1)+"/?access_token=query-canary&page=7"),
 		Log: func(_, text string) { log += text }, Report: func(company.Report) {},
 		Authority: func() time.Duration { return shim.BootTime() + time.Hour }})
@@ -216,7 +219,8 @@ func TestACallEndsWithItsLease(t *testing.T) {
 	}))
 	defer s.Close()
 	config := fmt.Sprintf(`{"url":%q,"timeoutMs":60000}`, s.URL)
-	for lease := 500 * time.Millisecond; !asked.Load(); lease *= 2 { // on a busy machine the lease ends before the call is made
+	// on a busy machine the lease ends before the call is made
+	for lease := 500 * time.Millisecond; !asked.Load(); lease *= 2 {
 		if o := invokeUntil(t, local(), config, shim.BootTime()+lease); o.Status != entity.RunInterrupted ||
 			o.ErrorCode != "node_lost" {
 			t.Fatalf("its lease ended: %+v", o)
