@@ -2,12 +2,12 @@
 // task should be done, and has POST /api/v1/execute do it, on another mesh or on this one.
 //
 // adapterConfig is {"baseUrl" (also "base_url"; this mesh unless given), "token" (also "apiKey"), "agentId" (the agent
-// there; its own name unless given), "companyId", "model", "governanceEnabled" (true), "retries" (2), "timeoutMs" (30000:
-// one request), "timeoutSec" (900: the whole run)}. A token that begins with cap1. is sent as "WeftOS-Cap", others as
-// "Bearer". Addresses that are not public are refused unless the operator lists them.
+// there; its own name unless given), "companyId", "model", "governanceEnabled" (true), "retries" (2), "timeoutMs"
+// (30000: one request), "timeoutSec" (900: the whole run)}. A token that begins with cap1. is sent as "WeftOS-Cap",
+// others as "Bearer". Addresses that are not public are refused unless the operator lists them.
 //
-// A run without an issue works on the agent's open issues, oldest first. A task that the gate denies, or hands to a person,
-// makes the issue blocked with the reason. The answer becomes a comment, and the issue is done.
+// A run without an issue works on the agent's open issues, oldest first. A task that the gate denies, or hands to a
+// person, makes the issue blocked with the reason. The answer becomes a comment, and the issue is done.
 package weftos
 
 import (
