@@ -18,7 +18,9 @@ func TestMisfitsAreWhatNoRunCouldDecode(t *testing.T) {
 		if !ok || len(k.takes) == 0 {
 			t.Fatalf("%s: nothing says what it takes", kind)
 		}
-		if bad := k.Misfits([]byte(`{"theirs":{"a":[1]},"timeoutSec":null,"env":{"A":"b","B":{"type":"secret_ref","secretId":"x","version":3}}}`)); len(bad) > 0 {
+		if bad := k.Misfits(
+			[]byte(`{"theirs":{"a":[1]},"timeoutSec":null,"env":{"A":"b","B":{"type":"secret_ref","secretId":"x",` +
+				`"version":3}}}`)); len(bad) > 0 {
 			t.Errorf("%s refuses what it does not know: %v", kind, bad)
 		}
 		for _, f := range k.Fields { // each field of the form is known, with the form's type
