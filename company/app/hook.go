@@ -181,9 +181,9 @@ func ask(c *ledger.Context, a App, of Release, events ...Event) error {
 				n-1, a.Name)
 		}
 		p := of.Programs[at]
-		h := Hook{ID: core.DerivedID("app-hook", fmt.Sprintf("%s/%s/%d/%d", a.Company, a.ID, c.Height, i)), Company: a.Company,
-			App: a.ID, Name: a.Name, Event: e, Version: of.Version, Height: c.Height, Order: i, Process: p.Process, Time: p.Time,
-			Since: core.TimeOf(c.Now)}
+		h := Hook{ID: core.DerivedID("app-hook", fmt.Sprintf("%s/%s/%d/%d", a.Company, a.ID, c.Height, i)),
+			Company: a.Company, App: a.ID, Name: a.Name, Event: e, Version: of.Version, Height: c.Height, Order: i,
+			Process: p.Process, Time: p.Time, Since: core.TimeOf(c.Now)}
 		hooks.Put(c.Tx, a.Company, h.ID, h)
 	}
 	return next(c, a.Company, a.ID)

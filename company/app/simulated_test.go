@@ -288,7 +288,8 @@ func TestAppsUnderCommandsAndDeaths(t *testing.T) {
 	if ran < 100 || taken < 100 {
 		t.Error("too little happened")
 	}
-	for _, bug := range []string{"the loss is not noticed", "nobody looks at hooks", "services are left", "services are not changed"} {
+	for _, bug := range []string{"the loss is not noticed", "nobody looks at hooks", "services are left",
+		"services are not changed"} {
 		if !slices.ContainsFunc(rangeTo(20), func(seed uint64) bool {
 			found, _ := playWith(t, seed, bug)
 			return found != ""
