@@ -37,11 +37,12 @@ type RecoveryAction struct {
 	MaxAttempts   int             `cbor:"16,keyasint" json:"maxAttempts"`
 	TimeoutAt     core.Time       `cbor:"-" json:"timeoutAt"`
 	LastAttemptAt core.Time       `cbor:"17,keyasint,omitempty" json:"lastAttemptAt"`
-	Outcome       core.NullText   `cbor:"18,keyasint,omitempty" json:"outcome"` // restored, false_positive, blocked or cancelled
-	Note          core.NullText   `cbor:"19,keyasint,omitempty" json:"resolutionNote"`
-	ResolvedAt    core.Time       `cbor:"20,keyasint,omitempty" json:"resolvedAt"`
-	CreatedAt     core.Time       `cbor:"21,keyasint" json:"createdAt"`
-	UpdatedAt     core.Time       `cbor:"22,keyasint" json:"updatedAt"`
+	// restored, false_positive, blocked or cancelled
+	Outcome    core.NullText `cbor:"18,keyasint,omitempty" json:"outcome"`
+	Note       core.NullText `cbor:"19,keyasint,omitempty" json:"resolutionNote"`
+	ResolvedAt core.Time     `cbor:"20,keyasint,omitempty" json:"resolvedAt"`
+	CreatedAt  core.Time     `cbor:"21,keyasint" json:"createdAt"`
+	UpdatedAt  core.Time     `cbor:"22,keyasint" json:"updatedAt"`
 }
 
 // ResolveRecovery is the payload of issue.resolve_recovery.

@@ -255,7 +255,8 @@ func follow(c *ledger.Context, r entity.Run, o company.Outcome) *entity.Run {
 		reason = "process_lost"
 	case r.Status == entity.RunFailed && o.Transient && r.ScheduledRetryAttempt < entity.MaxTransientRetries:
 		next.Status, next.ScheduledRetryAttempt = entity.RunScheduledRetry, r.ScheduledRetryAttempt+1
-		next.ScheduledRetryAt, next.ScheduledRetryReason = max(core.TimeOf(c.Now)+entity.TransientDelay<<r.ScheduledRetryAttempt, o.RetryNotEarly), "transient_failure"
+		next.ScheduledRetryAt, next.ScheduledRetryReason = max(core.TimeOf(c.Now)+
+			entity.TransientDelay<<r.ScheduledRetryAttempt, o.RetryNotEarly), "transient_failure"
 		reason = "transient_failure"
 	case r.Status == entity.RunSucceeded && bound && entity.Undecided(i, r) && !othersAtWork(c.Tx, r) &&
 		!company.AwaitsBoard(c.Tx, i):
