@@ -23,7 +23,8 @@ func TestSumsAreBLAKE3(t *testing.T) {
 	for n := range count {
 		count[n] = byte(n % 251)
 	}
-	if got := sum(count); hex.EncodeToString(got[:]) != "42214739f095a406f3fc83deb889744ac00df831c10daa55189b5d121c855af7" {
+	if got := sum(count); hex.EncodeToString(
+		got[:]) != "42214739f095a406f3fc83deb889744ac00df831c10daa55189b5d121c855af7" {
 		t.Errorf("1,024 bytes: %x", got)
 	}
 }
