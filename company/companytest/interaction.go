@@ -18,4 +18,5 @@ func (d *Desk) Asks(t testing.TB, who As, issue, kind, payload string,
 	return in
 }
 
-const FourTasks = `{"version":1,"tasks":[{"clientKey":"b","parentClientKey":"a","title":"Below"},{"clientKey":"a","title":"Above","billingCode":"X"},{"clientKey":"c","title":"Other"}]}`
+const FourTasks = `{"version":1,"tasks":[{"clientKey":"b","parentClientKey":"a","title":"Below"},` +
+	`{"clientKey":"a","title":"Above","billingCode":"X"},{"clientKey":"c","title":"Other"}]}`

@@ -18,7 +18,8 @@ func (d *Desk) Space(t testing.TB, title string) (entity.Issue, entity.Run, plac
 	w.SetupCommand, w.CleanupCommand = "make", "make clean"
 	place.Workspaces.Put(d.Tx, d.Company, of, w)
 	p, _ := entity.ProjectTable.Get(d.Tx, d.Company, project)
-	p.WorkspacePolicy = json.RawMessage(`{"enabled":true,"defaultMode":"isolated_workspace","workspaceStrategy":{"provisionCommand":"npm ci","teardownCommand":"rm x"}}`)
+	p.WorkspacePolicy = json.RawMessage(`{"enabled":true,"defaultMode":"isolated_workspace",` +
+		`"workspaceStrategy":{"provisionCommand":"npm ci","teardownCommand":"rm x"}}`)
 	entity.ProjectTable.Put(d.Tx, d.Company, project, p)
 	i := d.Issue(t, company.CreateIssue{Project: project, Title: title})
 	r := d.Start(d.Run(d.Agent("Ada")), "n1", i.ID)
