@@ -14,11 +14,14 @@ func TestRedactConfig(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ in, want string }{
 		{`{"env":{"A":"canary","B":{"type":"plain","value":"canary"},"C":5}}`,
-			`{"env":{"A":{"type":"plain","value":"***REDACTED***"},"B":{"type":"plain","value":"***REDACTED***"},"C":{"type":"plain","value":"***REDACTED***"}}}`},
+			`{"env":{"A":{"type":"plain","value":"***REDACTED***"},"B":{"type":"plain","value":"***REDACTED***"},` +
+				`"C":{"type":"plain","value":"***REDACTED***"}}}`},
 		{`{"env":{"R":{"type":"secret_ref","secretId":"id","version":"latest"}}}`,
 			`{"env":{"R":{"secretId":"id","type":"secret_ref","version":"latest"}}}`},
-		{`{"apiKey":"canary","api_key":"canary","Authorization":"Basic canary","headers":{"X-Auth-Token":"canary","Accept":"json"}}`,
-			`{"Authorization":"***REDACTED***","apiKey":"***REDACTED***","api_key":"***REDACTED***","headers":{"Accept":"json","X-Auth-Token":"***REDACTED***"}}`},
+		{`{"apiKey":"canary","api_key":"canary","Authorization":"Basic canary",` +
+			`"headers":{"X-Auth-Token":"canary","Accept":"json"}}`,
+			`{"Authorization":"***REDACTED***","apiKey":"***REDACTED***","api_key":"***REDACTED***",` +
+				`"headers":{"Accept":"json","X-Auth-Token":"***REDACTED***"}}`},
 		{`{"password":{"value":["canary",{"deep":"canary"}],"on":true}}`,
 			`{"password":{"on":true,"value":["***REDACTED***",{"deep":"***REDACTED***"}]}}`},
 		{`{"maxTokens":4096,"nested":[{"env":{"X":"canary"}}]}`,

@@ -9,8 +9,10 @@ import (
 // What RedactText finds, as regular expressions: too slow for a document, and
 // exactly what is meant.
 var (
-	inlineSecret = regexp.MustCompile(`(?i)((?:api_?key|access_?key|private_?key|token|secret|passw(?:or)?d)[a-z0-9_]*=)([^\s'"]+)`)
-	tokenShape   = regexp.MustCompile(`(?i)\b(bearer\s+)[a-z0-9._~+/=-]{8,}|\b(pcp_(?:[a-z_]+_)?|sk-(?:ant-)?|gh[pousr]_|xox[abp]-)[A-Za-z0-9_-]{8,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+`)
+	inlineSecret = regexp.MustCompile(
+		`(?i)((?:api_?key|access_?key|private_?key|token|secret|passw(?:or)?d)[a-z0-9_]*=)([^\s'"]+)`)
+	tokenShape = regexp.MustCompile(
+		`(?i)\b(bearer\s+)[a-z0-9._~+/=-]{8,}|\b(pcp_(?:[a-z_]+_)?|sk-(?:ant-)?|gh[pousr]_|xox[abp]-)[A-Za-z0-9_-]{8,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+`)
 )
 
 func redactBySpecification(s string) string {
@@ -23,8 +25,8 @@ func redactBySpecification(s string) string {
 var redactPieces = []string{
 	"API_KEY=", "my_token_2=", "passwd=", "passworD=x", "=", "a=", "Bearer ", "bearer\t\n", "BEARER", "pcp_", "pcp_board_",
 	"sk-", "sk-ant-", "ghp_", "ghx_", "xoxb-", "eyJ",
-	"abcdefgh", "abcdefg", "a.b", ".", "_", "-", " ", "'", "\"", "\n", "\v", "ſecret=", "toKen=", "ſ", "K", "aſk-12345678",
-	"\xff", "\xc5", "é", "1234567890", "/+~", Redacted,
+	"abcdefgh", "abcdefg", "a.b", ".", "_", "-", " ", "'", "\"", "\n", "\v", "ſecret=", "toKen=", "ſ", "K",
+	"aſk-12345678", "\xff", "\xc5", "é", "1234567890", "/+~", Redacted,
 	"eyJabcdefgh.abcdefgh.a", "eyJabcdefgh.abcdefgh", "eyJabcdefgh.", "\u2028",
 }
 
