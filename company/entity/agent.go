@@ -175,15 +175,16 @@ func ErrNoAgent() error { return ledger.Refuse(ledger.NotFound, nil, "Agent not 
 // SaveAgent is the payload of agent.create and agent.update. In an update nil keeps a field
 // and an empty value clears it.
 type SaveAgent struct {
-	ID                 string          `cbor:"1,keyasint"`
-	Name               *string         `cbor:"2,keyasint,omitempty"`
-	Role               *string         `cbor:"3,keyasint,omitempty"`
-	Title              *string         `cbor:"4,keyasint,omitempty"`
-	Icon               *string         `cbor:"5,keyasint,omitempty"`
-	ReportsTo          *string         `cbor:"6,keyasint,omitempty"`
-	Capabilities       *string         `cbor:"7,keyasint,omitempty"`
-	AdapterType        *string         `cbor:"8,keyasint,omitempty"`
-	AdapterConfig      json.RawMessage `cbor:"9,keyasint,omitempty"` // merged into the present one, see ReplaceAdapterConfig
+	ID           string  `cbor:"1,keyasint"`
+	Name         *string `cbor:"2,keyasint,omitempty"`
+	Role         *string `cbor:"3,keyasint,omitempty"`
+	Title        *string `cbor:"4,keyasint,omitempty"`
+	Icon         *string `cbor:"5,keyasint,omitempty"`
+	ReportsTo    *string `cbor:"6,keyasint,omitempty"`
+	Capabilities *string `cbor:"7,keyasint,omitempty"`
+	AdapterType  *string `cbor:"8,keyasint,omitempty"`
+	// merged into the present one, see ReplaceAdapterConfig
+	AdapterConfig      json.RawMessage `cbor:"9,keyasint,omitempty"`
 	RuntimeConfig      json.RawMessage `cbor:"10,keyasint,omitempty"`
 	DefaultEnvironment *string         `cbor:"11,keyasint,omitempty"`
 	Budget             *core.Money     `cbor:"12,keyasint,omitempty"` // per month

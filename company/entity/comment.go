@@ -114,7 +114,8 @@ type CreateComment struct {
 	ClientRequest string          `cbor:"5,keyasint,omitempty"`
 	Presentation  json.RawMessage `cbor:"6,keyasint,omitempty"`
 	Metadata      json.RawMessage `cbor:"7,keyasint,omitempty"`
-	Reopen        bool            `cbor:"8,keyasint,omitempty"` // for the board: moves a terminal issue back to todo; refused for agents
+	// for the board: moves a terminal issue back to todo; refused for agents
+	Reopen bool `cbor:"8,keyasint,omitempty"`
 	// Attachments are attachments of the issue that become the comment's.
 	Attachments []string `cbor:"9,keyasint,omitempty"`
 	Resume      bool     `cbor:"10,keyasint,omitempty"` // see order.go
@@ -129,5 +130,6 @@ func RefuseRunContext() error {
 		Message: "An agent writes on issues under a run of its own that is still going on; this request named none.",
 		Detail: core.Object{}.Str("code", code).Str("boundary", "Heartbeat run context").
 			Str("whoCanAct", "this agent, in a request that carries the ID of its running run").
-			Str("sanctionedPath", "send the `X-Paperclip-Run-Id` header with the value of `$PAPERCLIP_RUN_ID`, and retry").Close()}
+			Str("sanctionedPath", "send the `X-Paperclip-Run-Id` header with the value of `$PAPERCLIP_RUN_ID`, and retry").
+			Close()}
 }

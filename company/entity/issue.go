@@ -85,14 +85,15 @@ func (p Priority) Rank() int {
 // below 24 take one byte; they are those that a checkout reads and writes. An empty string
 // is null in JSON where the contract has null.
 type Issue struct {
-	ID            string           `cbor:"1,keyasint"`
-	Number        uint64           `cbor:"2,keyasint"` // counts from 1 within the company
-	Identifier    string           `cbor:"3,keyasint"` // issue prefix and number, "ACM-42"
-	Status        IssueStatus      `cbor:"4,keyasint"`
-	Priority      Priority         `cbor:"5,keyasint"`
-	Assignee      string           `cbor:"6,keyasint,omitempty"` // agent
-	CheckoutRun   string           `cbor:"7,keyasint,omitempty"` // the run that holds the lock
-	Fence         uint64           `cbor:"8,keyasint,omitempty"` // height of the entry of the checkout; 0 when nobody holds it
+	ID          string      `cbor:"1,keyasint"`
+	Number      uint64      `cbor:"2,keyasint"` // counts from 1 within the company
+	Identifier  string      `cbor:"3,keyasint"` // issue prefix and number, "ACM-42"
+	Status      IssueStatus `cbor:"4,keyasint"`
+	Priority    Priority    `cbor:"5,keyasint"`
+	Assignee    string      `cbor:"6,keyasint,omitempty"` // agent
+	CheckoutRun string      `cbor:"7,keyasint,omitempty"` // the run that holds the lock
+	// height of the entry of the checkout; 0 when nobody holds it
+	Fence         uint64           `cbor:"8,keyasint,omitempty"`
 	StatusVersion uint64           `cbor:"9,keyasint,omitempty"`
 	UpdatedAt     core.Time        `cbor:"10,keyasint"`
 	StartedAt     core.Time        `cbor:"11,keyasint,omitempty"`
@@ -105,9 +106,10 @@ type Issue struct {
 	CreatedAt     core.Time        `cbor:"18,keyasint"`
 	CreatedAgent  string           `cbor:"19,keyasint,omitempty"`
 	CreatedUser   string           `cbor:"20,keyasint,omitempty"`
-	Depth         uint64           `cbor:"21,keyasint,omitempty"` // requestDepth: the number of its ancestors when it was created
-	BlockedBy     []string         `cbor:"22,keyasint,omitempty"` // issues, sorted
-	Labels        []string         `cbor:"23,keyasint,omitempty"` // sorted
+	// requestDepth: the number of its ancestors when it was created
+	Depth     uint64   `cbor:"21,keyasint,omitempty"`
+	BlockedBy []string `cbor:"22,keyasint,omitempty"` // issues, sorted
+	Labels    []string `cbor:"23,keyasint,omitempty"` // sorted
 
 	Description        string    `cbor:"24,keyasint,omitempty"`
 	AssigneeUser       string    `cbor:"25,keyasint,omitempty"`

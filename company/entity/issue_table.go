@@ -265,8 +265,9 @@ func ContainsFold(s, part string) bool {
 // An IssueResult is the answer of issue.create and issue.update: the issue and what its
 // HTTP answer shows besides.
 type IssueResult struct {
-	Issue     Issue      `cbor:"1,keyasint"`
-	Duplicate string     `cbor:"2,keyasint,omitempty"` // why an existing issue is returned: "recent_open_title" or "idempotency_key"
+	Issue Issue `cbor:"1,keyasint"`
+	// why an existing issue is returned: "recent_open_title" or "idempotency_key"
+	Duplicate string     `cbor:"2,keyasint,omitempty"`
 	Labels    []Label    `cbor:"3,keyasint,omitempty"`
 	BlockedBy []IssueRef `cbor:"4,keyasint,omitempty"`
 	Blocks    []IssueRef `cbor:"5,keyasint,omitempty"`

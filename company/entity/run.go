@@ -130,10 +130,11 @@ type Run struct {
 	// Fingerprint is the hash of the configuration that the run started with.
 	Fingerprint string `cbor:"91,keyasint,omitempty" json:"-"`
 	// ExecutionWorkspace is the workspace of the run, if its issue's project has one.
-	ExecutionWorkspace string    `cbor:"92,keyasint,omitempty" json:"-"`
-	LogKeptAt          core.Time `cbor:"93,keyasint,omitempty" json:"logKeptAt,omitzero"` // since when several nodes have the log
-	Closed             uint64    `cbor:"94,keyasint,omitempty" json:"-"`                  // height of the entry that ended the run
-	Turn               uint64    `cbor:"95,keyasint,omitempty" json:"-"`                  // position among the queued runs, see queue.go of company
+	ExecutionWorkspace string `cbor:"92,keyasint,omitempty" json:"-"`
+	// since when several nodes have the log
+	LogKeptAt core.Time `cbor:"93,keyasint,omitempty" json:"logKeptAt,omitzero"`
+	Closed    uint64    `cbor:"94,keyasint,omitempty" json:"-"` // height of the entry that ended the run
+	Turn      uint64    `cbor:"95,keyasint,omitempty" json:"-"` // position among the queued runs, see queue.go of company
 	// Failures counts the preceding runs that failed on the same issue.
 	Failures int `cbor:"96,keyasint,omitempty" json:"-"`
 	// Watch is the last decision about the silence of the run.
@@ -143,14 +144,15 @@ type Run struct {
 	Decisions *DecisionLog `cbor:"98,keyasint,omitempty" json:"decisionLog,omitempty"`
 }
 
-// A DecisionLog describes the file in which a node notes what the gate permitted during a run without more. The file is on
-// the node until it is kept.
+// A DecisionLog describes the file in which a node notes what the gate permitted during a run without more. The file is
+// on the node until it is kept.
 type DecisionLog struct {
-	Permits uint64    `cbor:"1,keyasint" json:"permits"` // lines
-	Bytes   int64     `cbor:"2,keyasint" json:"bytes"`
-	SHA256  string    `cbor:"3,keyasint" json:"sha256"`                    // of the file, hex
-	Lost    uint64    `cbor:"4,keyasint,omitempty" json:"lost"`            // permits that are not in the file: it was full, or could not be written
-	KeptAt  core.Time `cbor:"5,keyasint,omitempty" json:"keptAt,omitzero"` // since when several nodes have the file
+	Permits uint64 `cbor:"1,keyasint" json:"permits"` // lines
+	Bytes   int64  `cbor:"2,keyasint" json:"bytes"`
+	SHA256  string `cbor:"3,keyasint" json:"sha256"` // of the file, hex
+	// permits that are not in the file: it was full, or could not be written
+	Lost   uint64    `cbor:"4,keyasint,omitempty" json:"lost"`
+	KeptAt core.Time `cbor:"5,keyasint,omitempty" json:"keptAt,omitzero"` // since when several nodes have the file
 	// Late: the run was closed by others than its node, which told of the file afterwards. How many permits could not be
 	// written is not known.
 	Late bool `cbor:"6,keyasint,omitempty" json:"late,omitempty"`
