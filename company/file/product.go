@@ -172,7 +172,8 @@ func (w WorkProduct) check(tx *ledger.Tx, before WorkProduct) error {
 	switch {
 	case w.Title == "" || w.Provider == "":
 		return ledger.Refuse(ledger.Invalid, nil, "A work product needs a title and a provider")
-	case len(w.Title)+len(w.Provider)+len(w.URL)+len(w.External)+len(w.ExecutionWorkspace)+len(w.RuntimeService)+len(w.Summary)+len(w.Metadata) > 4*entity.MaxDescriptor:
+	case len(w.Title)+len(w.Provider)+len(w.URL)+len(w.External)+len(w.ExecutionWorkspace)+len(w.RuntimeService)+
+		len(w.Summary)+len(w.Metadata) > 4*entity.MaxDescriptor:
 		return ledger.Refuse(ledger.TooLarge, nil, "The work product is too long")
 	case w.Project != "" && !entity.ProjectExists(tx, w.Company, string(w.Project)):
 		return ledger.Refuse(ledger.NotFound, nil, "Project not found")
