@@ -124,7 +124,8 @@ func Extracts(tx *ledger.Tx, companyID ledger.CompanyID, x Extraction) (out []Ex
 }
 
 // urls matches the URLs in a text: with a scheme or www, or a host with a path.
-var urls = regexp.MustCompile("(?i)(?:https?://|www\\.)[^\\s<>\"'`]+|(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\\.)+[a-z]{2,}/[^\\s<>\"'`]+")
+var urls = regexp.MustCompile(
+	"(?i)(?:https?://|www\\.)[^\\s<>\"'`]+|(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\\.)+[a-z]{2,}/[^\\s<>\"'`]+")
 
 // places returns the positions of the matches in a text.
 func (x Extraction) places(text string) (out [][]int) {
