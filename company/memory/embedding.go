@@ -14,9 +14,10 @@ import (
 // An Embedding says which model of the gateway embeds what is remembered, and who pays. One
 // of the mesh holds for each company that has none of its own.
 type Embedding struct {
-	Model   string        `cbor:"1,keyasint,omitempty" json:"model"` // as the gateway knows it; "": no model
-	Version string        `cbor:"2,keyasint,omitempty" json:"version"`
-	Agent   core.NullText `cbor:"3,keyasint,omitempty" json:"agentId"` // whose budget pays; null: the agent that reports to nobody
+	Model   string `cbor:"1,keyasint,omitempty" json:"model"` // as the gateway knows it; "": no model
+	Version string `cbor:"2,keyasint,omitempty" json:"version"`
+	// whose budget pays; null: the agent that reports to nobody
+	Agent core.NullText `cbor:"3,keyasint,omitempty" json:"agentId"`
 
 	// Question is what the gateway calls the model where it embeds questions in another way
 	// than texts, "" where it does not.

@@ -11,8 +11,8 @@ import (
 )
 
 // A closed issue leaves a record of what it was about and how it ended: its title, its
-// description, the last comment, and what went wrong in its last runs. There is one for an issue; when it is closed again, the
-// record is written anew. Where a company has no room, none is left.
+// description, the last comment, and what went wrong in its last runs. There is one for an issue; when it is closed
+// again, the record is written anew. Where a company has no room, none is left.
 
 const (
 	// Outcome is the kind of such a record.

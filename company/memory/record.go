@@ -11,20 +11,21 @@ import (
 // A Record is one thing that is remembered. Names of agents, projects, issues, comments
 // and runs say where it came from; what they name may be gone.
 type Record struct {
-	ID         string           `cbor:"1,keyasint" json:"id"`
-	Company    ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
-	Kind       string           `cbor:"3,keyasint" json:"kind"` // a word, such as note, fact, lesson; outcome: of a closed issue
-	Text       string           `cbor:"4,keyasint" json:"text"`
-	Tags       []string         `cbor:"5,keyasint,omitempty" json:"tags"` // sorted
-	Agent      core.NullText    `cbor:"6,keyasint,omitempty" json:"agentId"`
-	Private    bool             `cbor:"7,keyasint,omitempty" json:"private"` // read by Agent and the board alone
-	Project    core.NullText    `cbor:"8,keyasint,omitempty" json:"projectId"`
-	Issue      core.NullText    `cbor:"9,keyasint,omitempty" json:"issueId"`
-	Comment    core.NullText    `cbor:"10,keyasint,omitempty" json:"commentId"`
-	Run        core.NullText    `cbor:"11,keyasint,omitempty" json:"runId"`
-	Importance int64            `cbor:"12,keyasint,omitempty" json:"importance"`
-	ExpiresAt  core.Time        `cbor:"13,keyasint,omitempty" json:"expiresAt"`
-	Links      []string         `cbor:"14,keyasint,omitempty" json:"links"` // other records
+	ID      string           `cbor:"1,keyasint" json:"id"`
+	Company ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	// a word, such as note, fact, lesson; outcome: of a closed issue
+	Kind       string        `cbor:"3,keyasint" json:"kind"`
+	Text       string        `cbor:"4,keyasint" json:"text"`
+	Tags       []string      `cbor:"5,keyasint,omitempty" json:"tags"` // sorted
+	Agent      core.NullText `cbor:"6,keyasint,omitempty" json:"agentId"`
+	Private    bool          `cbor:"7,keyasint,omitempty" json:"private"` // read by Agent and the board alone
+	Project    core.NullText `cbor:"8,keyasint,omitempty" json:"projectId"`
+	Issue      core.NullText `cbor:"9,keyasint,omitempty" json:"issueId"`
+	Comment    core.NullText `cbor:"10,keyasint,omitempty" json:"commentId"`
+	Run        core.NullText `cbor:"11,keyasint,omitempty" json:"runId"`
+	Importance int64         `cbor:"12,keyasint,omitempty" json:"importance"`
+	ExpiresAt  core.Time     `cbor:"13,keyasint,omitempty" json:"expiresAt"`
+	Links      []string      `cbor:"14,keyasint,omitempty" json:"links"` // other records
 
 	// Model and Vector are those that the author gave, or with Embedded those that a node had
 	// made by a model of the gateway. Each node embeds the text by its words, too, under a
