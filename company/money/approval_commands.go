@@ -26,9 +26,10 @@ type CreateApproval struct {
 // DecideApproval is the payload of approval.approve, approval.reject,
 // approval.revise and approval.cancel.
 type DecideApproval struct {
-	Approval string      `cbor:"1,keyasint"`
-	Note     string      `cbor:"2,keyasint,omitempty"`
-	Amount   *core.Money `cbor:"3,keyasint,omitempty"` // for a budget override: the new limit, in place of the proposed one
+	Approval string `cbor:"1,keyasint"`
+	Note     string `cbor:"2,keyasint,omitempty"`
+	// for a budget override: the new limit, in place of the proposed one
+	Amount *core.Money `cbor:"3,keyasint,omitempty"`
 }
 
 // ResubmitApproval is the payload of approval.resubmit; an empty Payload keeps the present

@@ -70,7 +70,8 @@ func TestSpec_17_2_ApprovingAHireMakesTheAgentInTheSameEntry(t *testing.T) {
 	task := d.Issue(t, company.CreateIssue{Title: "Find a coder"})
 	a := d.Ask(t, ceo, money.ApprovalHire,
 		`{"name":"Carl","role":"engineer","reportsTo":"`+ceo.Agent+`","budgetMonthlyCents":500,
-		"adapterConfig":{"command":"/bin/true","env":{"DB_URL":"canary-1","KEEP":{"type":"secret_ref","secretId":"`+d.Secret(t, "KEEP")+`"}}}}`, task.ID)
+		"adapterConfig":{"command":"/bin/true","env":{"DB_URL":"canary-1","KEEP":{"type":"secret_ref","secretId":"`+
+			d.Secret(t, "KEEP")+`"}}}}`, task.ID)
 	if strings.Contains(string(ledger.Marshal(a)), "canary") {
 		t.Errorf("the approval shows a secret: %s", a.Payload)
 	}

@@ -81,8 +81,9 @@ func (k ModelKind) DefaultURL() string {
 type ModelProvider struct {
 	ID      string                      `cbor:"1,keyasint" json:"id"`
 	Company core.Null[ledger.CompanyID] `cbor:"2,keyasint,omitempty" json:"companyId"` // null: of the mesh
-	Name    string                      `cbor:"3,keyasint" json:"name"`                // lower case, digits, dots, dashes and underscores
-	Kind    ModelKind                   `cbor:"4,keyasint" json:"kind"`
+	// lower case, digits, dots, dashes and underscores
+	Name string    `cbor:"3,keyasint" json:"name"`
+	Kind ModelKind `cbor:"4,keyasint" json:"kind"`
 	// BaseURL is the address before "/chat/completions", or for kind anthropic before
 	// "/v1/messages".
 	BaseURL string `cbor:"5,keyasint" json:"baseUrl"`
