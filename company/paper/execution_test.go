@@ -17,7 +17,8 @@ func TestWorkGoesThroughTheStagesOfItsPolicy(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada, rev := d.Agent("Ada"), d.Agent("Rev")
 	first, second := d.ID(), d.ID()
-	policy := fmt.Sprintf(`{"stages":[{"id":%q,"type":"review","participants":[{"type":"agent","agentId":%q},{"type":"agent","agentId":%q}]},
+	policy := fmt.Sprintf(`{"stages":[{"id":%q,"type":"review","participants":[{"type":"agent","agentId":%q},`+
+		`{"type":"agent","agentId":%q}]},
 		{"id":%q,"type":"approval","participants":[{"type":"user","userId":"local-board"}]}],"maxReviewRounds":2}`, first,
 		ada, rev, second)
 	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo, ExecutionPolicy: []byte(policy)})
@@ -101,7 +102,8 @@ func TestReviewsAreBounded(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada, rev := d.Agent("Ada"), d.Agent("Rev")
-	policy := fmt.Sprintf(`{"commentRequired":false,"stages":[{"id":%q,"type":"review","participants":[{"type":"agent","agentId":%q}]}],"maxReviewRounds":1}`, d.ID(), rev)
+	policy := fmt.Sprintf(`{"commentRequired":false,"stages":[{"id":%q,"type":"review",`+
+		`"participants":[{"type":"agent","agentId":%q}]}],"maxReviewRounds":1}`, d.ID(), rev)
 	hand := func(i entity.Issue) {
 		run := d.Run(ada)
 		d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada,
@@ -143,7 +145,8 @@ func TestStagesAreNotOfUsersWhoLeft(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
-	for participants, want := range map[string]string{`{"type":"user","userId":"eve"},{"type":"user","userId":"ann"}`: "ann", `{"type":"user","userId":"eve"}`: ""} {
+	for participants, want := range map[string]string{`{"type":"user","userId":"eve"},{"type":"user",` +
+		`"userId":"ann"}`: "ann", `{"type":"user","userId":"eve"}`: ""} {
 		d.Enlist("ann", people.RoleOperator)
 		eve := d.Enlist("eve", people.RoleOperator)
 		i := d.Issue(t, company.CreateIssue{Title: "x", AllowDuplicate: true, Status: entity.IssueTodo, Assignee: ada,

@@ -16,36 +16,37 @@ import (
 // An Interaction is a question on an issue that somebody decides: suggested tasks, questions,
 // a confirmation, a choice.
 type Interaction struct {
-	ID              string           `cbor:"1,keyasint" json:"id"`
-	Company         ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
-	Issue           string           `cbor:"3,keyasint" json:"issueId"`
-	Kind            string           `cbor:"4,keyasint" json:"kind"`
-	Status          string           `cbor:"5,keyasint" json:"status"` // pending, accepted, rejected, answered, cancelled or expired
-	Continuation    string           `cbor:"6,keyasint" json:"continuationPolicy"`
-	Requested       string           `cbor:"7,keyasint" json:"requestedResolverPolicy"`
-	Effective       string           `cbor:"8,keyasint" json:"effectiveResolverPolicy"`
-	Provenance      string           `cbor:"9,keyasint" json:"resolverPolicyProvenance"` // inherited or explicit
-	EffectiveSource string           `cbor:"10,keyasint" json:"effectiveResolverPolicySource"`
-	IdempotencyKey  core.NullText    `cbor:"11,keyasint,omitempty" json:"idempotencyKey"`
-	OriginComments  []string         `cbor:"12,keyasint,omitempty" json:"originCommentIds"`
-	SourceComment   core.NullText    `cbor:"13,keyasint,omitempty" json:"sourceCommentId"`
-	SourceIdentity  core.NullText    `cbor:"-" json:"sourceIdentityContextId"`
-	SourceRun       core.NullText    `cbor:"14,keyasint,omitempty" json:"sourceRunId"`
-	Title           core.NullText    `cbor:"15,keyasint,omitempty" json:"title"`
-	Summary         core.NullText    `cbor:"16,keyasint,omitempty" json:"summary"`
-	CreatedAgent    core.NullText    `cbor:"17,keyasint,omitempty" json:"createdByAgentId"`
-	AddresseeAgent  core.NullText    `cbor:"18,keyasint,omitempty" json:"addresseeAgentId"`
-	AddresseeUser   core.NullText    `cbor:"19,keyasint,omitempty" json:"addresseeUserId"`
-	CreatedUser     core.NullText    `cbor:"20,keyasint,omitempty" json:"createdByUserId"`
-	ResolvedAgent   core.NullText    `cbor:"21,keyasint,omitempty" json:"resolvedByAgentId"`
-	ResolvedRun     core.NullText    `cbor:"22,keyasint,omitempty" json:"resolvedByRunId"`
-	ResolvedUser    core.NullText    `cbor:"23,keyasint,omitempty" json:"resolvedByUserId"`
-	Payload         json.RawMessage  `cbor:"24,keyasint" json:"payload"`
-	Result          json.RawMessage  `cbor:"25,keyasint,omitempty" json:"result"`
-	ResolvedAt      core.Time        `cbor:"26,keyasint,omitempty" json:"resolvedAt"`
-	CreatedAt       core.Time        `cbor:"27,keyasint" json:"createdAt"`
-	UpdatedAt       core.Time        `cbor:"28,keyasint" json:"updatedAt"`
-	Seq             uint64           `cbor:"29,keyasint" json:"-"` // number within the issue, from 1
+	ID      string           `cbor:"1,keyasint" json:"id"`
+	Company ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Issue   string           `cbor:"3,keyasint" json:"issueId"`
+	Kind    string           `cbor:"4,keyasint" json:"kind"`
+	// pending, accepted, rejected, answered, cancelled or expired
+	Status          string          `cbor:"5,keyasint" json:"status"`
+	Continuation    string          `cbor:"6,keyasint" json:"continuationPolicy"`
+	Requested       string          `cbor:"7,keyasint" json:"requestedResolverPolicy"`
+	Effective       string          `cbor:"8,keyasint" json:"effectiveResolverPolicy"`
+	Provenance      string          `cbor:"9,keyasint" json:"resolverPolicyProvenance"` // inherited or explicit
+	EffectiveSource string          `cbor:"10,keyasint" json:"effectiveResolverPolicySource"`
+	IdempotencyKey  core.NullText   `cbor:"11,keyasint,omitempty" json:"idempotencyKey"`
+	OriginComments  []string        `cbor:"12,keyasint,omitempty" json:"originCommentIds"`
+	SourceComment   core.NullText   `cbor:"13,keyasint,omitempty" json:"sourceCommentId"`
+	SourceIdentity  core.NullText   `cbor:"-" json:"sourceIdentityContextId"`
+	SourceRun       core.NullText   `cbor:"14,keyasint,omitempty" json:"sourceRunId"`
+	Title           core.NullText   `cbor:"15,keyasint,omitempty" json:"title"`
+	Summary         core.NullText   `cbor:"16,keyasint,omitempty" json:"summary"`
+	CreatedAgent    core.NullText   `cbor:"17,keyasint,omitempty" json:"createdByAgentId"`
+	AddresseeAgent  core.NullText   `cbor:"18,keyasint,omitempty" json:"addresseeAgentId"`
+	AddresseeUser   core.NullText   `cbor:"19,keyasint,omitempty" json:"addresseeUserId"`
+	CreatedUser     core.NullText   `cbor:"20,keyasint,omitempty" json:"createdByUserId"`
+	ResolvedAgent   core.NullText   `cbor:"21,keyasint,omitempty" json:"resolvedByAgentId"`
+	ResolvedRun     core.NullText   `cbor:"22,keyasint,omitempty" json:"resolvedByRunId"`
+	ResolvedUser    core.NullText   `cbor:"23,keyasint,omitempty" json:"resolvedByUserId"`
+	Payload         json.RawMessage `cbor:"24,keyasint" json:"payload"`
+	Result          json.RawMessage `cbor:"25,keyasint,omitempty" json:"result"`
+	ResolvedAt      core.Time       `cbor:"26,keyasint,omitempty" json:"resolvedAt"`
+	CreatedAt       core.Time       `cbor:"27,keyasint" json:"createdAt"`
+	UpdatedAt       core.Time       `cbor:"28,keyasint" json:"updatedAt"`
+	Seq             uint64          `cbor:"29,keyasint" json:"-"` // number within the issue, from 1
 }
 
 // Clone returns a copy that shares nothing with in.

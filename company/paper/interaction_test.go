@@ -71,7 +71,8 @@ func TestWhoAskedIsToldWhatBecameOfIt(t *testing.T) {
 	i := d.Issue(t, company.CreateIssue{Assignee: bob})
 	run := d.Run(ada)
 	in := d.Asks(t, companytest.As{Agent: ada, Run: run}, i.ID, paper.AskQuestions,
-		`{"version":1,"questions":[{"id":"q","prompt":"?","selectionMode":"single","required":true,"options":[{"id":"a"},{"id":"b"}]}]}`)
+		`{"version":1,"questions":[{"id":"q","prompt":"?","selectionMode":"single","required":true,`+
+			`"options":[{"id":"a"},{"id":"b"}]}]}`)
 	d.EndRun(run)
 	p := paper.ResolveInteraction{Issue: i.ID, ID: in.ID}
 	for name, tc := range map[string]struct {
@@ -197,7 +198,8 @@ func TestMalformedInteractionsAreRefused(t *testing.T) {
 		"no tasks":  {paper.SuggestTasks, `{"tasks":[]}`},
 		"same keys": {paper.SuggestTasks, `{"tasks":[{"clientKey":"a","title":"x"},{"clientKey":"a","title":"y"}]}`},
 		"circle": {paper.SuggestTasks,
-			`{"tasks":[{"clientKey":"a","parentClientKey":"b","title":"x"},{"clientKey":"b","parentClientKey":"a","title":"y"}]}`},
+			`{"tasks":[{"clientKey":"a","parentClientKey":"b","title":"x"},{"clientKey":"b",` +
+				`"parentClientKey":"a","title":"y"}]}`},
 		"no parent":  {paper.SuggestTasks, `{"tasks":[{"clientKey":"a","parentClientKey":"b","title":"x"}]}`},
 		"no label":   {paper.SuggestTasks, `{"tasks":[{"clientKey":"a","title":"x","labels":["none"]}]}`},
 		"questions":  {paper.AskQuestions, `{"questions":[]}`},
@@ -269,7 +271,9 @@ func TestWorkProducts(t *testing.T) {
 	d.Must(t, companytest.Board, "product.delete", file.DeleteProduct{ID: b.ID}, nil)
 	companytest.WantRefusal(t, d.Do(companytest.Board, "product.delete", file.DeleteProduct{ID: b.ID}, nil),
 		ledger.NotFound, "Work product not found")
-	d.Asks(t, companytest.Board, i.ID, paper.SuggestTasks, companytest.FourTasks, func(p *paper.CreateInteraction) { p.RequestKey = "once" })
+	d.Asks(t, companytest.Board, i.ID, paper.SuggestTasks, companytest.FourTasks, func(p *paper.CreateInteraction) {
+		p.RequestKey = "once"
+	})
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: i.ID}, nil)
 	if _, ok := file.ProductByID(d.Tx, a.ID); ok {
 		t.Error("a deleted issue's product is found")
@@ -294,7 +298,8 @@ func TestVerdictsOnItems(t *testing.T) {
 	ada := d.Agent("Ada")
 	i := d.Issue(t, company.CreateIssue{Assignee: ada})
 	run := d.Run(ada)
-	ask := `{"version":1,"prompt":"Which?","items":[{"id":"a"},{"id":"b"}],"verdicts":["approve","reject"],"requireReasonOn":["reject"]}`
+	ask := `{"version":1,"prompt":"Which?","items":[{"id":"a"},{"id":"b"}],"verdicts":["approve","reject"],` +
+		`"requireReasonOn":["reject"]}`
 	in := d.Asks(t, companytest.As{Agent: ada, Run: run}, i.ID, paper.ItemVerdicts, ask)
 	d.EndRun(run)
 	p := paper.ResolveInteraction{Issue: i.ID, ID: in.ID}
@@ -466,7 +471,8 @@ func TestAReviewIsAskedForByAConfirmationOfOnesOwn(t *testing.T) {
 		{over.ID, ledger.Conflict, "Interaction has already been resolved"},
 		{question.ID, ledger.Unprocessable,
 			"A review is asked for by a request_confirmation or a request_checkbox_confirmation"},
-		{others.ID, ledger.Forbidden, "Only who made the interaction asks for the review by it; make one of your own, or leave out reviewInteractionId"},
+		{others.ID, ledger.Forbidden,
+			"Only who made the interaction asks for the review by it; make one of your own, or leave out reviewInteractionId"},
 		{there.ID, ledger.NotFound, none}, {companytest.UID(7), ledger.NotFound, none},
 	} {
 		companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInReview,
