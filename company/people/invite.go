@@ -74,28 +74,29 @@ const (
 
 // A JoinRequest is the request of a person or an agent to join a company.
 type JoinRequest struct {
-	ID         string           `cbor:"1,keyasint" json:"id"`
-	Invite     string           `cbor:"2,keyasint" json:"inviteId"`
-	Company    ledger.CompanyID `cbor:"3,keyasint" json:"companyId"`
-	Type       JoinType         `cbor:"4,keyasint" json:"requestType"`
-	Status     JoinStatus       `cbor:"5,keyasint" json:"status"`
-	IP         string           `cbor:"6,keyasint,omitempty" json:"requestIp"`
-	User       core.NullText    `cbor:"7,keyasint,omitempty" json:"requestingUserId"`
-	Email      core.NullText    `cbor:"8,keyasint,omitempty" json:"requestEmailSnapshot"`
-	AgentName  core.NullText    `cbor:"9,keyasint,omitempty" json:"agentName"`
-	Adapter    core.NullText    `cbor:"10,keyasint,omitempty" json:"adapterType"`
-	Abilities  core.NullText    `cbor:"11,keyasint,omitempty" json:"capabilities"`
-	Defaults   json.RawMessage  `cbor:"12,keyasint,omitempty" json:"agentDefaultsPayload"` // the agent's adapterConfig
-	ClaimHash  string           `cbor:"13,keyasint,omitempty" json:"-"`                    // SHA-256 of the claim secret, hex
-	ClaimUntil core.Time        `cbor:"14,keyasint,omitempty" json:"claimSecretExpiresAt"`
-	ClaimedAt  core.Time        `cbor:"15,keyasint,omitempty" json:"claimSecretConsumedAt"`
-	Agent      core.NullText    `cbor:"16,keyasint,omitempty" json:"createdAgentId"`
-	ApprovedBy core.NullText    `cbor:"17,keyasint,omitempty" json:"approvedByUserId"`
-	ApprovedAt core.Time        `cbor:"18,keyasint,omitempty" json:"approvedAt"`
-	RejectedBy core.NullText    `cbor:"19,keyasint,omitempty" json:"rejectedByUserId"`
-	RejectedAt core.Time        `cbor:"20,keyasint,omitempty" json:"rejectedAt"`
-	CreatedAt  core.Time        `cbor:"21,keyasint" json:"createdAt"`
-	UpdatedAt  core.Time        `cbor:"22,keyasint" json:"updatedAt"`
+	ID        string           `cbor:"1,keyasint" json:"id"`
+	Invite    string           `cbor:"2,keyasint" json:"inviteId"`
+	Company   ledger.CompanyID `cbor:"3,keyasint" json:"companyId"`
+	Type      JoinType         `cbor:"4,keyasint" json:"requestType"`
+	Status    JoinStatus       `cbor:"5,keyasint" json:"status"`
+	IP        string           `cbor:"6,keyasint,omitempty" json:"requestIp"`
+	User      core.NullText    `cbor:"7,keyasint,omitempty" json:"requestingUserId"`
+	Email     core.NullText    `cbor:"8,keyasint,omitempty" json:"requestEmailSnapshot"`
+	AgentName core.NullText    `cbor:"9,keyasint,omitempty" json:"agentName"`
+	Adapter   core.NullText    `cbor:"10,keyasint,omitempty" json:"adapterType"`
+	Abilities core.NullText    `cbor:"11,keyasint,omitempty" json:"capabilities"`
+	Defaults  json.RawMessage  `cbor:"12,keyasint,omitempty" json:"agentDefaultsPayload"` // the agent's adapterConfig
+	// SHA-256 of the claim secret, hex
+	ClaimHash  string        `cbor:"13,keyasint,omitempty" json:"-"`
+	ClaimUntil core.Time     `cbor:"14,keyasint,omitempty" json:"claimSecretExpiresAt"`
+	ClaimedAt  core.Time     `cbor:"15,keyasint,omitempty" json:"claimSecretConsumedAt"`
+	Agent      core.NullText `cbor:"16,keyasint,omitempty" json:"createdAgentId"`
+	ApprovedBy core.NullText `cbor:"17,keyasint,omitempty" json:"approvedByUserId"`
+	ApprovedAt core.Time     `cbor:"18,keyasint,omitempty" json:"approvedAt"`
+	RejectedBy core.NullText `cbor:"19,keyasint,omitempty" json:"rejectedByUserId"`
+	RejectedAt core.Time     `cbor:"20,keyasint,omitempty" json:"rejectedAt"`
+	CreatedAt  core.Time     `cbor:"21,keyasint" json:"createdAt"`
+	UpdatedAt  core.Time     `cbor:"22,keyasint" json:"updatedAt"`
 }
 
 // Clone returns a copy that shares no memory with j.
