@@ -57,14 +57,18 @@ type ExecutionWorkspace struct {
 	UpdatedAt         core.Time            `cbor:"20,keyasint" json:"updatedAt"`
 	Node              core.NullText        `cbor:"21,keyasint,omitempty" json:"nodeId"`
 	Run               string               `cbor:"22,keyasint,omitempty" json:"-"` // the latest one
-	ParentDir         string               `cbor:"23,keyasint,omitempty" json:"-"` // parent folder of the worktree; "": below the node's directory
-	Adapter           string               `cbor:"24,keyasint,omitempty" json:"-"`
-	Metadata          json.RawMessage      `cbor:"25,keyasint,omitempty" json:"-"` // what was set by hand
-	Config            WorkspaceConfig      `cbor:"26,keyasint,omitempty" json:"-"` // what was set by hand
-	Prepared          string               `cbor:"27,keyasint,omitempty" json:"-"` // [Lifecycle.Prepared] when the workspace was prepared
-	Frozen            *Lifecycle           `cbor:"29,keyasint,omitempty" json:"-"` // what to execute; stored because the project may be deleted
-	Others            []string             `cbor:"30,keyasint,omitempty" json:"-"` // runs other than Run that may still work here
-	Gone              bool                 `cbor:"28,keyasint,omitempty" json:"-"` // its issue or project was deleted; its node still has to remove the folder
+	// parent folder of the worktree; "": below the node's directory
+	ParentDir string          `cbor:"23,keyasint,omitempty" json:"-"`
+	Adapter   string          `cbor:"24,keyasint,omitempty" json:"-"`
+	Metadata  json.RawMessage `cbor:"25,keyasint,omitempty" json:"-"` // what was set by hand
+	Config    WorkspaceConfig `cbor:"26,keyasint,omitempty" json:"-"` // what was set by hand
+	// [Lifecycle.Prepared] when the workspace was prepared
+	Prepared string `cbor:"27,keyasint,omitempty" json:"-"`
+	// what to execute; stored because the project may be deleted
+	Frozen *Lifecycle `cbor:"29,keyasint,omitempty" json:"-"`
+	Others []string   `cbor:"30,keyasint,omitempty" json:"-"` // runs other than Run that may still work here
+	// its issue or project was deleted; its node still has to remove the folder
+	Gone bool `cbor:"28,keyasint,omitempty" json:"-"`
 }
 
 // Clone returns a copy that shares no memory with w.

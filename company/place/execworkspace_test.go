@@ -84,7 +84,8 @@ func TestWorkspacesOfRuns(t *testing.T) {
 		t.Errorf("its repository is shown as %s", w.RepoURL)
 	}
 	p, _ := entity.ProjectTable.Get(d.Tx, d.Company, project)
-	p.WorkspacePolicy = json.RawMessage(`{"enabled":true,"defaultMode":"isolated_workspace","workspaceStrategy":{"type":"git_worktree","baseRef":"main"}}`)
+	p.WorkspacePolicy = json.RawMessage(`{"enabled":true,"defaultMode":"isolated_workspace",` +
+		`"workspaceStrategy":{"type":"git_worktree","baseRef":"main"}}`)
 	entity.ProjectTable.Put(d.Tx, d.Company, project, p)
 	one, two := d.Start(d.Run(ada), "n1", i.ID), d.Start(d.Run(ada), "n1", other.ID)
 	a, _ := place.ExecutionWorkspaceByID(d.Tx, one.ExecutionWorkspace)

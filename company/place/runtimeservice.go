@@ -58,9 +58,10 @@ type RuntimeService struct {
 	Error            core.NullText    `cbor:"31,keyasint,omitempty" json:"error"`
 	Restarts         int64            `cbor:"32,keyasint,omitempty" json:"restarts"`
 	LogRef           core.NullText    `cbor:"33,keyasint,omitempty" json:"logRef"`
-	Generation       uint64           `cbor:"34,keyasint" json:"-"` // incremented when people want another state; a report names its generation
-	Place            string           `cbor:"35,keyasint" json:"-"` // the workspace it belongs to
-	Spec             json.RawMessage  `cbor:"36,keyasint,omitempty" json:"-"`
+	// incremented when people want another state; a report names its generation
+	Generation uint64          `cbor:"34,keyasint" json:"-"`
+	Place      string          `cbor:"35,keyasint" json:"-"` // the workspace it belongs to
+	Spec       json.RawMessage `cbor:"36,keyasint,omitempty" json:"-"`
 }
 
 // Clone returns a copy that shares no memory with s.

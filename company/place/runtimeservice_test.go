@@ -14,7 +14,9 @@ import (
 
 func TestDeclaredCommands(t *testing.T) {
 	t.Parallel()
-	got, err := place.DeclaredCommands(json.RawMessage(`{"services":[{"name":"Web App","command":"npm start","port":{"type":"auto","envKey":"WEB"}},{"command":"x","port":80}],
+	got, err := place.DeclaredCommands(
+		json.RawMessage(`{"services":[{"name":"Web App","command":"npm start","port":{"type":"auto",` +
+			`"envKey":"WEB"}},{"command":"x","port":80}],
 		"jobs":[{"id":"build","name":"Build","command":"make"}],"commands":[{"kind":"job","name":"Web App","command":"y"}]}`))
 	if err != nil || len(got) != 4 {
 		t.Fatalf("%+v, %v", got, err)
@@ -41,7 +43,8 @@ func TestDeclaredCommands(t *testing.T) {
 
 // For any declaration, a node decodes exactly what was checked.
 func FuzzDeclaredCommands(f *testing.F) {
-	f.Add([]byte(`{"services":[{"name":"Web","command":"npm start","port":{"type":"auto"},"env":{"A":"b"},"readiness":{"type":"http"}}]}`))
+	f.Add([]byte(`{"services":[{"name":"Web","command":"npm start","port":{"type":"auto"},"env":{"A":"b"},` +
+		`"readiness":{"type":"http"}}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		list, err := place.DeclaredCommands(b)
 		if err != nil {
@@ -66,7 +69,9 @@ func TestServicesAreControlled(t *testing.T) {
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "runtime_service.control", ask("start"), nil), ledger.Unprocessable,
 		"The workspace has no runtime services")
-	config := &place.WorkspaceConfig{Runtime: json.RawMessage(`{"services":[{"name":"Web","command":"npm start","port":80},{"name":"Run","command":"x","reuseScope":"run"}],"jobs":[{"name":"Build","command":"make"}]}`)}
+	config := &place.WorkspaceConfig{
+		Runtime: json.RawMessage(`{"services":[{"name":"Web","command":"npm start","port":80},{"name":"Run",` +
+			`"command":"x","reuseScope":"run"}],"jobs":[{"name":"Build","command":"make"}]}`)}
 	d.Must(t, companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: w.ID, Config: config}, nil)
 	who := companytest.As{Agent: r.Agent, Run: r.ID}
 	companytest.WantRefusal(t, d.Do(companytest.As{Agent: r.Agent}, "runtime_service.control", ask("start"), nil),

@@ -59,8 +59,9 @@ type WorkspaceOperation struct {
 	UpdatedAt  core.Time        `cbor:"22,keyasint" json:"updatedAt"`
 	Node       core.NullText    `cbor:"23,keyasint,omitempty" json:"nodeId"`
 	Error      core.NullText    `cbor:"24,keyasint,omitempty" json:"error"`
-	Place      string           `cbor:"25,keyasint" json:"-"` // the workspace of an issue or a project under which it is listed
-	Job        string           `cbor:"26,keyasint,omitempty" json:"-"`
+	// the workspace of an issue or a project under which it is listed
+	Place string `cbor:"25,keyasint" json:"-"`
+	Job   string `cbor:"26,keyasint,omitempty" json:"-"`
 }
 
 // Clone returns a copy that shares no memory with o.

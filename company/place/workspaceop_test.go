@@ -97,7 +97,8 @@ func TestWhatIsExecutedForAWorkspace(t *testing.T) {
 	// Only the board decides what is executed; agents may change everything else.
 	who := companytest.As{Agent: ada, Run: d.Run(ada)}
 	name, setup := "X", "id"
-	policy := json.RawMessage(`{"enabled":true,"workspaceStrategy":{"provisionCommand":"npm ci","teardownCommand":"rm x"},"defaultMode":"shared_workspace"}`)
+	policy := json.RawMessage(`{"enabled":true,"workspaceStrategy":{"provisionCommand":"npm ci",` +
+		`"teardownCommand":"rm x"},"defaultMode":"shared_workspace"}`)
 	d.Must(t, who, "project.update", entity.SaveProject{ID: i.Project, WorkspacePolicy: policy}, nil)
 	for _, p := range []string{`{"workspaceStrategy":{"provisionCommand":"id"}}`,
 		`{"workspaceRuntime":{"services":[]}}`, `{}`} {
