@@ -24,9 +24,9 @@ const CompanyJSON = "company.json"
 //	{"agents": [{"id": "agent-reviewer", "runtime": "weftos", "config": {"baseUrl": "…"}}],
 //	 "runtimes": {"weftos": {"adapter": "@paperclipai/adapter-weftos", "version": "0.1.0"}}}
 //
-// Either may have the members of the types Company, OrgNode and Goal: "id", "name", "description", "role", "reports_to",
-// "budget_cents", "goals", "parent_goal", "status". Lines that begin with // are comments. Other members are refused,
-// so that a misspelt one is not passed over; a file of ours that grows has a new member.
+// Either may have the members of the types Company, OrgNode and Goal: "id", "name", "description", "role",
+// "reports_to", "budget_cents", "goals", "parent_goal", "status". Lines that begin with // are comments. Other members
+// are refused, so that a misspelt one is not passed over; a file of ours that grows has a new member.
 type companyJSON struct {
 	Schema      string                 `json:"$schema"`
 	ID          string                 `json:"id"`

@@ -21,7 +21,8 @@ func TestACompanyJSONIsReadInBothForms(t *testing.T) {
     }
   }
 }`,
-		"a list": `{"agents":[{"id":"reviewer","runtime":"weftos","config":{"base_url":"http://localhost:8080","model":"local/llama3.1"}}],
+		"a list": `{"agents":[{"id":"reviewer","runtime":"weftos","config":{"base_url":"http://localhost:8080",` +
+			`"model":"local/llama3.1"}}],
 "runtimes":{"weftos":{"adapter":"@paperclipai/adapter-weftos","version":"0.1.0"}}}`,
 	} {
 		if !LooksLikeCompanyJSON([]byte(in)) {
@@ -47,8 +48,10 @@ func TestACompanyJSONIsReadInBothForms(t *testing.T) {
 func TestACompanyJSONHasTheKernelsTypes(t *testing.T) {
 	t.Parallel()
 	files, err := FromCompanyJSON([]byte(`{"id":"acme","name":"Acme AI Corp","description":"Automated code review company",
-"goals":[{"id":"ship-v1","description":"Ship v1","status":"active"},{"id":"review-prs","description":"Review PRs","parent_goal":"ship-v1","status":"pending"}],
-"agents":[{"agent_id":"agent-reviewer","role":"worker","reports_to":"agent-ceo","budget_cents":2000,"goals":["review-prs"],"adapter":"weftos","heartbeat":{"enabled":true,"interval":300}},
+"goals":[{"id":"ship-v1","description":"Ship v1","status":"active"},{"id":"review-prs","description":"Review `+
+		`PRs","parent_goal":"ship-v1","status":"pending"}],
+"agents":[{"agent_id":"agent-reviewer","role":"worker","reports_to":"agent-ceo","budget_cents":2000,`+
+		`"goals":["review-prs"],"adapter":"weftos","heartbeat":{"enabled":true,"interval":300}},
 {"agent_id":"agent-ceo","role":"ceo","budget_cents":10000,"goals":["ship-v1","grow"],"runtime":"process"}]}`), "x")
 	if err != nil {
 		t.Fatal(err)
@@ -82,16 +85,20 @@ func TestABadCompanyJSONIsRefused(t *testing.T) {
 		`{}`:                                    "agents: give an object by name, or a list",
 		`{"agents":3}`:                          "agents: give an object",
 		`{"agents":{"a":{"adaptor":"weftos"}}}`: "agents.a: adaptor: no such member", `{"agnts":{}}`: "agnts: no such member",
-		`{"agents":{"a":{}}}`:                                                    "agents.a.adapter: name one",
-		`{"agents":{"a":{"adapter":"abacus"}}}`:                                  `agents.a.adapter: there is no adapter "abacus"`,
-		`{"agents":[{"runtime":"weftos"}]}`:                                      "agents[0].id: an agent needs an ID or a name",
-		`{"agents":[{"id":"a","runtime":"x"}],"runtimes":{"x":{"adapter":"y"}}}`: `agents[0].runtime: there is no adapter "y"`,
+		`{"agents":{"a":{}}}`: "agents.a.adapter: name one",
+		`{"agents":{"a":{"adapter":"abacus"}}}`: `agents.a.adapter: there is no ` +
+			`adapter "abacus"`,
+		`{"agents":[{"runtime":"weftos"}]}`: "agents[0].id: an agent needs " +
+			"an ID or a name",
+		`{"agents":[{"id":"a","runtime":"x"}],"runtimes":{"x":{"adapter":"y"}}}`: `agents[0].runtime: there is ` +
+			`no adapter "y"`,
 		`{"agents":[{"id":"a","adapter":"weftos"},{"id":"A","adapter":"http"}]}`: `agents[1].id: "A" is there twice`,
-		`{"agents":{"a":{"adapter":"weftos","reports_to":"b"}}}`:                 `agents.a.reports_to: "b" is none of the agents`,
-		`{"agents":{"a":{"adapter":"weftos","role":"king"}}}`:                    `agents.a.role: "king" is none of`,
-		`{"agents":{"a":{"adapter":"weftos","config":{"token":"x"}}}}`:           "agents.a.config.token: a package has no secrets",
-		`{"agents":{},"goals":[{"id":"g","status":"odd"}]}`:                      `goals[0].status: "odd" is none of`,
-		`{"agents":{},"goals":[{"id":"g","parent_goal":"h"}]}`:                   `goals[0].parent_goal: "h" is none of the goals`,
+		`{"agents":{"a":{"adapter":"weftos","reports_to":"b"}}}`: `agents.a.reports_to: "b" is ` +
+			`none of the agents`,
+		`{"agents":{"a":{"adapter":"weftos","role":"king"}}}`:          `agents.a.role: "king" is none of`,
+		`{"agents":{"a":{"adapter":"weftos","config":{"token":"x"}}}}`: "agents.a.config.token: a package has no secrets",
+		`{"agents":{},"goals":[{"id":"g","status":"odd"}]}`:            `goals[0].status: "odd" is none of`,
+		`{"agents":{},"goals":[{"id":"g","parent_goal":"h"}]}`:         `goals[0].parent_goal: "h" is none of the goals`,
 	} {
 		if _, err := FromCompanyJSON([]byte(in), "Acme"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", in, err, want)

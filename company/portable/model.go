@@ -183,22 +183,23 @@ type PermissionGrant struct {
 
 // A Skill is a folder below skills/.
 type Skill struct {
-	Key           string            `json:"key"`
-	Slug          string            `json:"slug"`
-	Name          string            `json:"name"`
-	Path          string            `json:"path"`
-	Description   *string           `json:"description"`
-	SourceType    string            `json:"sourceType"`
-	SourceLocator *string           `json:"sourceLocator"`
-	SourceRef     *string           `json:"sourceRef"`
-	TrustLevel    *string           `json:"trustLevel"`
-	Compatibility string            `json:"compatibility"`
-	Metadata      map[string]any    `json:"metadata"`
-	Inventory     []SkillFile       `json:"fileInventory"`
-	Comments      []Said            `json:"comments,omitempty"`
-	Inputs        []SkillInput      `json:"testInputs,omitempty"`
-	Tests         []SkillTest       `json:"testRuns,omitempty"` // the oldest first
-	Files         map[string]string `json:"-"`                  // by path below the skill's folder; SKILL.md with its front matter
+	Key           string         `json:"key"`
+	Slug          string         `json:"slug"`
+	Name          string         `json:"name"`
+	Path          string         `json:"path"`
+	Description   *string        `json:"description"`
+	SourceType    string         `json:"sourceType"`
+	SourceLocator *string        `json:"sourceLocator"`
+	SourceRef     *string        `json:"sourceRef"`
+	TrustLevel    *string        `json:"trustLevel"`
+	Compatibility string         `json:"compatibility"`
+	Metadata      map[string]any `json:"metadata"`
+	Inventory     []SkillFile    `json:"fileInventory"`
+	Comments      []Said         `json:"comments,omitempty"`
+	Inputs        []SkillInput   `json:"testInputs,omitempty"`
+	Tests         []SkillTest    `json:"testRuns,omitempty"` // the oldest first
+	// by path below the skill's folder; SKILL.md with its front matter
+	Files map[string]string `json:"-"`
 }
 
 // A SkillFile is one file of a skill.
@@ -385,7 +386,8 @@ type Remark struct {
 type Said struct {
 	Body        string  `json:"body" yaml:"body"`
 	AuthorAgent *string `json:"authorAgentSlug" yaml:"authorAgentSlug,omitempty"`
-	Answers     *int    `json:"answersIndex,omitempty" yaml:"answersIndex,omitempty"` // index, from 0, of the earlier comment to which it replies
+	// index, from 0, of the earlier comment to which it replies
+	Answers *int `json:"answersIndex,omitempty" yaml:"answersIndex,omitempty"`
 }
 
 // A SkillInput is a text with which agents test a skill.

@@ -240,7 +240,8 @@ func TestMalformedPackagesAreRefused(t *testing.T) {
 			f[sidecarFile] = Text("tasks:\n  acm-2:\n    parent: acm-10\n  acm-10:\n    parent: acm-2\n")
 		},
 		"a circle of goals": func(f Files) {
-			f[sidecarFile] = Text("goals:\n  a: {title: a, level: team, status: active, parent: b}\n  b: {title: b, level: team, status: active, parent: a}\n")
+			f[sidecarFile] = Text("goals:\n  a: {title: a, level: team, status: active, parent: b}\n  b: {title: " +
+				"b, level: team, status: active, parent: a}\n")
 		},
 		"two tasks of a name": func(f Files) { f["projects/arm/tasks/acm-2/TASK.md"] = Text("---\nname: twin\n---\n") },
 		"too many files": func(f Files) {
@@ -272,10 +273,11 @@ func TestMalformedPackagesAreRefused(t *testing.T) {
 func TestOddPackagesAreReadWithWarnings(t *testing.T) {
 	t.Parallel()
 	m, warnings, err := Read(Files{
-		"COMPANY.md":                       Text("---\nname: Acme\n---\nWe build.\n"),
-		"agents/ada/AGENTS.md":             Text("Just text, no front matter.\n"),
-		"agents/bob/AGENTS.md":             Text("---\nname: Bob\nreportsTo: nobody\n---\n"),
-		"teams/core/TEAM.md":               Text("---\nname: Core\nmanager: ../../agents/ada/AGENTS.md\nincludes: [../../agents/bob/AGENTS.md]\n---\n"),
+		"COMPANY.md":           Text("---\nname: Acme\n---\nWe build.\n"),
+		"agents/ada/AGENTS.md": Text("Just text, no front matter.\n"),
+		"agents/bob/AGENTS.md": Text("---\nname: Bob\nreportsTo: nobody\n---\n"),
+		"teams/core/TEAM.md": Text("---\nname: Core\nmanager: ../../agents/ada/AGENTS.md\n" +
+			"includes: [../../agents/bob/AGENTS.md]\n---\n"),
 		"projects/arm/PROJECT.md":          Text("---\nname: Arm\nowner: ada\n---\n\nAn arm.\n"),
 		"projects/arm/tasks/first/TASK.md": Text("---\nname: First\nassignee: gone\n---\n"),
 		"tasks/weekly/TASK.md":             Text("---\nname: Weekly\nrecurring: true\n---\n"),
