@@ -17,9 +17,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A yard is a company whose history is made by a seed: a chief, two managers and nine workers. The chief sets goals, managers make
-// issues and look through them, workers work on an issue at a time, each kind of issue with another mix of acts. Now and then an agent
-// tries what a rule denies, and the board pauses a manager for some hours, whose people go on.
+// A yard is a company whose history is made by a seed: a chief, two managers and nine workers. The chief sets goals,
+// managers make issues and look through them, workers work on an issue at a time, each kind of issue with another mix
+// of acts. Now and then an agent tries what a rule denies, and the board pauses a manager for some hours, whose people
+// go on.
 type yard struct {
 	*companytest.Desk
 	rng    *rand.Rand
@@ -48,9 +49,10 @@ func newYard(t *testing.T, seed uint64) *yard {
 		y.agents = append(y.agents, id)
 	}
 	var am govern.Amendment
-	y.Must(t, companytest.Board, govern.KindPropose, govern.Draft{Change: governance.Change{Put: []governance.Rule{{ID: "T-1",
-		Branch: governance.Executive, Severity: governance.Critical, On: []string{"goal.create"}, When: `rank == "worker"`,
-		Reason: "{act} is for managers"}}}}, &am)
+	y.Must(t, companytest.Board, govern.KindPropose,
+		govern.Draft{Change: governance.Change{Put: []governance.Rule{{ID: "T-1",
+			Branch: governance.Executive, Severity: governance.Critical, On: []string{"goal.create"}, When: `rank == "worker"`,
+			Reason: "{act} is for managers"}}}}, &am)
 	y.Must(t, companytest.Board, govern.KindSign, govern.Sign{Amendment: am.ID}, nil)
 	y.Must(t, companytest.Board, govern.KindEnact, govern.NameAmendment{Amendment: am.ID}, nil)
 	y.Must(t, companytest.Board, govern.KindFilters, govern.SetFilters{On: new(true)}, nil)
@@ -71,7 +73,8 @@ func (y *yard) give(as companytest.As, kind string, payload any) (filter string)
 				}
 			}
 		}
-		if no, ok := errors.AsType[*ledger.Refusal](err); ok && filter != "" && no.Code == ledger.Conflict && y.rng.IntN(10) > 0 {
+		if no, ok := errors.AsType[*ledger.Refusal](err); ok && filter != "" && no.Code == ledger.Conflict &&
+			y.rng.IntN(10) > 0 {
 			for d := range govern.Decisions(y.Tx, y.Company, govern.Query{Limit: 1}) {
 				_ = y.Do(companytest.Board, "approval.approve", struct { // a false alarm: the board lets it happen
 					Approval string `cbor:"1,keyasint"`
@@ -86,7 +89,8 @@ func (y *yard) give(as companytest.As, kind string, payload any) (filter string)
 	return ""
 }
 
-// mixes are the parts of a hundred of what is done on a kind of issue: talk, notes, updates, sub-issues, labels, taking back.
+// mixes are the parts of a hundred of what is done on a kind of issue: talk, notes, updates, sub-issues, labels, taking
+// back.
 var mixes = [][6]int{{40, 10, 40, 5, 5, 0}, {20, 50, 20, 5, 0, 5}, {30, 20, 25, 15, 5, 5}, {60, 5, 25, 0, 5, 5}}
 
 // act lets an agent do something as it does.
@@ -95,8 +99,17 @@ func (y *yard) act(n int) {
 	if y.issue[agent] == "" || y.rng.IntN(25) == 0 {
 		maker := y.agents[min(n, 1+n%2)]
 		id := y.ID()
-		entity.IssueTable.Put(y.Tx, y.Company, id, entity.Issue{ID: id, Company: y.Company, Number: uint64(y.Serial), Title: "Work",
-			Status: entity.IssueInProgress, Assignee: agent, CreatedAgent: maker, WorkMode: []string{"standard", ""}[y.rng.IntN(2)]})
+		entity.IssueTable.Put(y.Tx, y.Company, id,
+			entity.Issue{
+				ID:           id,
+				Company:      y.Company,
+				Number:       uint64(y.Serial),
+				Title:        "Work",
+				Status:       entity.IssueInProgress,
+				Assignee:     agent,
+				CreatedAgent: maker,
+				WorkMode:     []string{"standard", ""}[y.rng.IntN(2)],
+			})
 		y.issue[agent] = id
 	}
 	issue := y.issue[agent]
@@ -133,7 +146,8 @@ func (y *yard) act(n int) {
 		y.held[filter]++
 	}
 	y.EndRun(run)
-	if a, _ := entity.AgentTable.Get(y.Tx, y.Company, agent); a.PauseReason == "no_progress" { // runs of one act are no progress
+	// runs of one act are no progress
+	if a, _ := entity.AgentTable.Get(y.Tx, y.Company, agent); a.PauseReason == "no_progress" {
 		a.Status, a.PauseReason = entity.AgentIdle, ""
 		entity.AgentTable.Put(y.Tx, y.Company, agent, a)
 	}
@@ -156,23 +170,24 @@ func (y *yard) work(acts int) {
 		y.Now = y.Now.Add(time.Duration(y.rng.IntN(120)) * time.Second)
 		if n%400 == 399 {
 			m, _ := entity.AgentTable.Get(y.Tx, y.Company, y.agents[1+y.rng.IntN(2)])
-			m.Status = map[bool]entity.AgentStatus{true: entity.AgentPaused, false: entity.AgentIdle}[m.Status == entity.AgentIdle]
+			m.Status = map[bool]entity.AgentStatus{true: entity.AgentPaused,
+				false: entity.AgentIdle}[m.Status == entity.AgentIdle]
 			entity.AgentTable.Put(y.Tx, y.Company, m.ID, m)
 		}
 		y.act(y.rng.IntN(len(y.agents)))
 	}
 }
 
-// TestFalseAlarms measures how often the filters, with their default limits, hold acts of companies that work as always, and after
-// how many acts they hold one that does not any more. docs/governance.md has what it says.
+// TestFalseAlarms measures how often the filters, with their default limits, hold acts of companies that work as
+// always, and after how many acts they hold one that does not any more. docs/governance.md has what it says.
 func TestFalseAlarms(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, 0)
 	y.Must(t, companytest.Board, govern.KindFilters, govern.SetFilters{MinCut: new(governance.Level(500)),
 		MaxShift: new(governance.Level(400))}, nil)
 	y.work(3_000)
-	t.Logf("stricter limits, minCut 0.5 and maxShift 0.4: of %d acts of one company structure held %d, shift %d, evidence %d", y.acts,
-		y.held[filters.Structure], y.held[filters.Shift], y.held[filters.Evidence])
+	t.Logf("stricter limits, minCut 0.5 and maxShift 0.4: of %d acts of one company structure held %d, shift %d, "+
+		"evidence %d", y.acts, y.held[filters.Structure], y.held[filters.Shift], y.held[filters.Evidence])
 	acts, held := 0, map[string]int{}
 	var until []int
 	for seed := range uint64(4) {
@@ -197,8 +212,9 @@ func TestFalseAlarms(t *testing.T) {
 		}
 	}
 	all := held[filters.Structure] + held[filters.Shift] + held[filters.Evidence]
-	t.Logf("%d acts of four companies: structure held %d, shift %d, evidence %d: %d of 10,000; one that acts otherwise was held after %v acts",
-		acts, held[filters.Structure], held[filters.Shift], held[filters.Evidence], all*10_000/acts, until)
+	t.Logf("%d acts of four companies: structure held %d, shift %d, evidence %d: %d of 10,000; one that acts "+
+		"otherwise was held after %v acts", acts, held[filters.Structure], held[filters.Shift],
+		held[filters.Evidence], all*10_000/acts, until)
 	if all*100 > acts {
 		t.Errorf("%d of %d acts are false alarms: at most one in a hundred", all, acts)
 	}

@@ -54,7 +54,8 @@ type spot struct {
 
 // namesAnything are the kinds that may refer to rows of other companies, with the reason.
 var namesAnything = map[string]string{
-	"sidebar.order": "the companies and projects that a person wants to see first: what is not theirs is not shown, and stays in the order when it is gone",
+	"sidebar.order": "the companies and projects that a person wants to see first: what is not theirs is not " +
+		"shown, and stays in the order when it is gone",
 }
 
 // nowhere is an ID of no row.
@@ -505,7 +506,8 @@ func TestNoCommandReachesIntoAnotherCompany(t *testing.T) {
 		read, _, _ := strings.Cut(rest, "\n")
 		for _, field := range fields[1:] {
 			if !slices.Contains(strings.Fields(read), field) {
-				t.Errorf("field %s of %s takes anything: look whether it is a text and not a row, and run again with -update to have it in %s", field, fields[0], list)
+				t.Errorf("field %s of %s takes anything: look whether it is a text and not a row, and run again "+
+					"with -update to have it in %s", field, fields[0], list)
 			}
 		}
 	}

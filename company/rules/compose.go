@@ -53,4 +53,5 @@ func init() {
 const _ = uint(ledger.MaxTouched - company.ThreadChunk*(3*(paper.MaxDocument/company.MaxPart+2)+2))
 
 // Deleting the largest possible issue fits one command.
-const _ = uint(ledger.MaxTouched - 4*entity.MaxChildren - 4*company.MaxBlocked - 3*entity.MaxComments - 2*entity.MaxReads - 2*money.MaxApprovalLinks - 2*(inbox.MaxVoices+1) - 100)
+const _ = uint(ledger.MaxTouched - 4*entity.MaxChildren - 4*company.MaxBlocked - 3*entity.MaxComments - 2*
+	entity.MaxReads - 2*money.MaxApprovalLinks - 2*(inbox.MaxVoices+1) - 100)

@@ -508,7 +508,8 @@ func tellOfInteractions(s *storyteller) {
 		Payload: json.RawMessage(companytest.FourTasks)}, "issue.thread_interaction_created")
 	s.by(companytest.Board, "interaction.accept", paper.ResolveInteraction{Issue: i.ID, ID: id},
 		"issue.thread_interaction_accepted & issue.created issue.created issue.created")
-	question := `{"version":1,"questions":[{"id":"q","prompt":"Which?","selectionMode":"single","required":false,"options":[{"id":"a","label":"A"},{"id":"b","label":"B"}]}]}`
+	question := `{"version":1,"questions":[{"id":"q","prompt":"Which?","selectionMode":"single","required":false,` +
+		`"options":[{"id":"a","label":"A"},{"id":"b","label":"B"}]}]}`
 	s.by(companytest.Board, "interaction.answer", paper.ResolveInteraction{Issue: i.ID,
 		ID: asked(paper.AskQuestions, question), Answers: []paper.Answer{{Question: "q", Options: []string{"a"}}}},
 		"issue.thread_interaction_answered")
@@ -778,7 +779,9 @@ func tellOfWorkspaces(s *storyteller) {
 	s.byNode("exec_workspace.realize", place.RealizeWorkspace{ID: w.ID, Run: r.ID, Cwd: "/n1/other"},
 		"execution_workspace.realized")
 	s.by(companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: w.ID,
-		Config: &place.WorkspaceConfig{Runtime: json.RawMessage(`{"services":[{"name":"Web","command":"npm start","port":80}],"jobs":[{"name":"Build","command":"make"}]}`)}}, "execution_workspace.updated")
+		Config: &place.WorkspaceConfig{
+			Runtime: json.RawMessage(`{"services":[{"name":"Web","command":"npm start","port":80}],` +
+				`"jobs":[{"name":"Build","command":"make"}]}`)}}, "execution_workspace.updated")
 	op := s.ID()
 	s.byNode("workspace_op.start", place.StartOperation{ID: op, Workspace: w.ID, Run: r.ID,
 		Phase: place.OperationProvision, Name: "setupCommand", Command: "make", Cwd: "/n1/tree", LogRef: "x"},
@@ -793,7 +796,8 @@ func tellOfWorkspaces(s *storyteller) {
 		Health: "healthy", Port: 80, PID: 7}, "runtime_service.running")
 	machine := s.ID()
 	s.by(companytest.Board, "environment.save", place.SaveEnvironment{ID: machine, New: true, Name: new("m"),
-		Driver: "ssh", Config: json.RawMessage(`{"host":"h.example.com","port":22,"username":"u","remoteWorkspacePath":"/w"}`)}, "environment.created")
+		Driver: "ssh", Config: json.RawMessage(`{"host":"h.example.com","port":22,"username":"u",` +
+			`"remoteWorkspacePath":"/w"}`)}, "environment.created")
 	s.by(companytest.Board, "environment.probe", place.NameEnvironment{ID: machine}, "environment.probed")
 	s.by(companytest.Board, "environment.delete", place.NameEnvironment{ID: machine}, "environment.deleted")
 	c := s.Context(companytest.As{}, "", nil)

@@ -15,11 +15,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/ledgertest"
 )
 
-// BenchmarkGateInApply measures what the gate costs the apply of one node: rounds of checkouts and of cost events without a gate
-// and with the pack standard, batch by batch in turns, so that other load on the machine meets both. A round is 8160 commands
-// of each in batches of 48; -benchtime 5x gives five rounds. The metrics are medians of the batches' CPU times of all threads:
-// a flush, a compaction or a collection of garbage falls on few of them. loss-% is the loss of rate between the medians,
-// mean-loss-% that of the rounds' sums, in the median of the rounds.
+// BenchmarkGateInApply measures what the gate costs the apply of one node: rounds of checkouts and of cost events
+// without a gate and with the pack standard, batch by batch in turns, so that other load on the machine meets both. A
+// round is 8160 commands of each in batches of 48; -benchtime 5x gives five rounds. The metrics are medians of the
+// batches' CPU times of all threads: a flush, a compaction or a collection of garbage falls on few of them. loss-% is
+// the loss of rate between the medians, mean-loss-% that of the rounds' sums, in the median of the rounds.
 func BenchmarkGateInApply(b *testing.B) {
 	const batches = 170
 	for _, what := range []string{"checkout", "cost"} {
@@ -91,8 +91,8 @@ func gated(b *testing.B, gate func(*ledger.Context) error) *benched {
 	}
 	m := newBenched(b, gate, more)
 	pack, _ := governance.PackOf("standard")
-	m.apply(ledgertest.By(m.world.Keys, "bench."+govern.KindPropose, govern.Draft{Change: pack.ChangeTo(governance.Genesis()),
-		Pack: pack.Name}))
+	m.apply(ledgertest.By(m.world.Keys, "bench."+govern.KindPropose,
+		govern.Draft{Change: pack.ChangeTo(governance.Genesis()), Pack: pack.Name}))
 	m.apply(ledgertest.By(m.world.Keys, "bench."+govern.KindSign, govern.Sign{Amendment: "1"}))
 	m.apply(ledgertest.By(m.world.Keys, "bench."+govern.KindEnact, govern.NameAmendment{Amendment: "1"}))
 	return m

@@ -13,8 +13,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// TestEachBranchIsHeard: under random constitutions, a command of each kind that is weighed meets exactly the rules that are about it,
-// and its decision has the opinion of each branch that has one. Rules only warn, so that each decision is kept and can be looked at.
+// TestEachBranchIsHeard: under random constitutions, a command of each kind that is weighed meets exactly the rules
+// that are about it, and its decision has the opinion of each branch that has one. Rules only warn, so that each
+// decision is kept and can be looked at.
 func TestEachBranchIsHeard(t *testing.T) {
 	t.Parallel()
 	weighed := 0
@@ -24,8 +25,10 @@ func TestEachBranchIsHeard(t *testing.T) {
 		kinds := company.Kinds()
 		var added []governance.Rule
 		for n := range 12 {
-			x := governance.Rule{ID: fmt.Sprintf("P-%d", n), Branch: governance.Branches[r.IntN(3)], Severity: governance.Warning,
-				When: []string{"true", "effect.risk >= 0", `company != "x"`, `context.amount >= 0`}[r.IntN(4)], Reason: "{act} is noted"}
+			x := governance.Rule{ID: fmt.Sprintf("P-%d", n), Branch: governance.Branches[r.IntN(3)],
+				Severity: governance.Warning,
+				When:     []string{"true", "effect.risk >= 0", `company != "x"`, `context.amount >= 0`}[r.IntN(4)],
+				Reason:   "{act} is noted"}
 			for range r.IntN(3) {
 				x.On = append(x.On, kinds[r.IntN(len(kinds))].Name, string(governance.Classes[r.IntN(len(governance.Classes))]))
 			}
@@ -67,7 +70,9 @@ func TestEachBranchIsHeard(t *testing.T) {
 					t.Fatalf("seed %d: %s by %s heard %v, want %v", seed, k.Name, by.Type, heard, want)
 				}
 				for _, b := range branches {
-					if !slices.ContainsFunc(d.Said.Opinions, func(o govern.Opinion) bool { return o.Branch == b && o.Verdict >= governance.Warn }) {
+					if !slices.ContainsFunc(d.Said.Opinions, func(o govern.Opinion) bool {
+						return o.Branch == b && o.Verdict >= governance.Warn
+					}) {
 						t.Fatalf("seed %d: %s by %s has no opinion of the %s branch", seed, k.Name, by.Type, b)
 					}
 				}
@@ -80,8 +85,9 @@ func TestEachBranchIsHeard(t *testing.T) {
 	}
 }
 
-// TestNoPathLoosensTheCore: whatever amendments are proposed, signed and enacted by commands, with packs among them, the genesis rules
-// that can stop an act stay, in their branch and at least as severe, and what they refused is refused.
+// TestNoPathLoosensTheCore: whatever amendments are proposed, signed and enacted by commands, with packs among them,
+// the genesis rules that can stop an act stay, in their branch and at least as severe, and what they refused is
+// refused.
 func TestNoPathLoosensTheCore(t *testing.T) {
 	t.Parallel()
 	taken, refused := 0, 0

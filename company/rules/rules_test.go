@@ -244,7 +244,8 @@ func TestCancellingNamesWhatIsLeft(t *testing.T) {
 		entity.IssueTable.Put(d.Tx, d.Company, i.ID, i)
 		r := companytest.WantRefusal(t,
 			d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueCancelled}, nil),
-			ledger.Unprocessable, "An agent may not cancel a task that another created: complete it, block it, or escalate to its manager")
+			ledger.Unprocessable,
+			"An agent may not cancel a task that another created: complete it, block it, or escalate to its manager")
 		list, _ := companytest.Detail(t, r)["allowedStatuses"].([]any)
 		for _, to := range list {
 			if _, _, err := i.Move(entity.Move{To: entity.IssueStatus(to.(string)), Routable: true}); err != nil {

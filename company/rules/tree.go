@@ -24,8 +24,8 @@ import (
 
 // The resource tree is a view of the state; only grants and the last commitment to its root are rows of their own.
 
-// A TreeCommit is a root that was committed on the chain. Every node calculates it when it applies the command, so a node whose
-// state differs stores another row, and is found as every difference is.
+// A TreeCommit is a root that was committed on the chain. Every node calculates it when it applies the command, so a
+// node whose state differs stores another row, and is found as every difference is.
 type TreeCommit struct {
 	Root     string    `cbor:"1,keyasint"` // hex
 	Vertices int64     `cbor:"2,keyasint"`
@@ -36,8 +36,8 @@ type TreeCommit struct {
 // KindTreeCommit is the kind by which the leader commits the root.
 const KindTreeCommit = "resource_tree.commit"
 
-// CommitTree is the payload of resource_tree.commit; SaveTreeGrant of resource_tree.grant, which replaces the grant of the same subject on
-// the same path; DropTreeGrant of resource_tree.revoke.
+// CommitTree is the payload of resource_tree.commit; SaveTreeGrant of resource_tree.grant, which replaces the grant of
+// the same subject on the same path; DropTreeGrant of resource_tree.revoke.
 type (
 	CommitTree    struct{}
 	SaveTreeGrant struct {
@@ -197,8 +197,8 @@ func vertices(tx *ledger.Tx) (out []governance.Vertex) {
 	return out
 }
 
-// ScoreOf blends the outcomes of an agent's last runs, the oldest first. It is calculated and not stored: equal runs give
-// equal scores.
+// ScoreOf blends the outcomes of an agent's last runs, the oldest first. It is calculated and not stored: equal runs
+// give equal scores.
 func ScoreOf(tx *ledger.Tx, of ledger.CompanyID, agent string) governance.Score {
 	var last []entity.Run
 	for r := range entity.RunsOfAgent(tx, of, agent) {
@@ -266,8 +266,8 @@ func TreePolicy(tx *ledger.Tx, actor ledger.Actor) []governance.Grant {
 	return out
 }
 
-// TreeImplied are the grants that follow from who the caller is. A stored denial does not take away the right to grant and revoke
-// that they give: else who denies everybody could not mend it.
+// TreeImplied are the grants that follow from who the caller is. A stored denial does not take away the right to grant
+// and revoke that they give: else who denies everybody could not mend it.
 func TreeImplied(tx *ledger.Tx, actor ledger.Actor) (out []governance.Grant) {
 	me := actor.Type + ":" + actor.ID
 	implied := func(p string, role governance.TreeRole) {
@@ -329,8 +329,9 @@ func checkTreeGrant(tx *ledger.Tx, p SaveTreeGrant, now core.Time) error {
 		return ledger.Refuse(ledger.NotFound, nil, "path: there is no %s in the resource tree", p.Path)
 	}
 	if room := governance.MaxVertices / 2; at != p.Path && tree.Len()+strings.Count(p.Path, "/") > room {
-		return ledger.Refuse(ledger.Unprocessable, nil, "path: the resource tree has %d vertices; from %d on it takes no more hosts "+
-			"and models, so that agents still fit", tree.Len(), room)
+		return ledger.Refuse(ledger.Unprocessable, nil,
+			"path: the resource tree has %d vertices; from %d on it takes no more hosts "+
+				"and models, so that agents still fit", tree.Len(), room)
 	}
 	return nil
 }
@@ -351,8 +352,8 @@ func grantTree(c *ledger.Context, p SaveTreeGrant) (any, error) {
 	if _, there := govern.TreeGrantOf(c.Tx, p.Path, p.Subject); !there && n >= MaxTreeGrants {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "The resource tree has %d grants, which is the most; revoke some", n)
 	}
-	g := govern.TreeGrant{Path: p.Path, Subject: p.Subject, Role: p.Role, Deny: p.Deny, Delegate: p.Delegate, Until: p.Until,
-		By: me, At: now}
+	g := govern.TreeGrant{Path: p.Path, Subject: p.Subject, Role: p.Role, Deny: p.Deny, Delegate: p.Delegate,
+		Until: p.Until, By: me, At: now}
 	if err := govern.PutTreeGrant(c.Tx, g); err != nil {
 		return nil, err
 	}
@@ -371,7 +372,8 @@ func revokeTree(c *ledger.Context, p DropTreeGrant) (any, error) {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "subject: %s has no grant on %s", p.Subject, p.Path)
 	case g.By != me && !governance.Permits(TreePolicy(c.Tx, c.Cmd.Actor), TreeSubjects(c.Tx, c.Cmd.Actor),
 		path.Dir(p.Path), "change", int64(core.TimeOf(c.Now))).Allowed &&
-		!governance.Permits(TreeImplied(c.Tx, c.Cmd.Actor), []string{me}, p.Path, "change", int64(core.TimeOf(c.Now))).Allowed:
+		!governance.Permits(TreeImplied(c.Tx, c.Cmd.Actor), []string{me}, p.Path, "change", int64(core.TimeOf(c.Now))).
+			Allowed:
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "path: you have no right to revoke this on %s", p.Path)
 	}
 	govern.DropTreeGrant(c.Tx, g)

@@ -13,7 +13,8 @@ import (
 )
 
 // Each kind has a weight: an effect that the gate weighs, or the reason why it is not weighed. What only nodes give is
-// not weighed, and what agents give is, unless it reports, is nothing by itself, or its handler weighs what it asks about.
+// not weighed, and what agents give is, unless it reports, is nothing by itself, or its handler weighs what it asks
+// about.
 func TestEveryKindHasAWeight(t *testing.T) {
 	t.Parallel()
 	reports := []string{"cost.report", "tool.trace", "run.callback", "part.put", govern.KindPermit, govern.KindPermitUse}
@@ -58,8 +59,8 @@ func TestFewRulesMeetACheckout(t *testing.T) {
 	}
 }
 
-// TestNothingPassesWithoutTheGate: with a critical rule of each branch about everything, no kind that is weighed reaches
-// its handler, whoever gives it, and each branch has its say.
+// TestNothingPassesWithoutTheGate: with a critical rule of each branch about everything, no kind that is weighed
+// reaches its handler, whoever gives it, and each branch has its say.
 func TestNothingPassesWithoutTheGate(t *testing.T) {
 	t.Parallel()
 	s := newStory(t, map[string]int{})
