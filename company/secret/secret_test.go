@@ -118,7 +118,9 @@ func TestBindingsAreChecked(t *testing.T) {
 
 func TestConfigurationsAreSealedAndOpened(t *testing.T) {
 	t.Parallel()
-	const in = `{"args":["-c","x"],"env":{"A":"canary","B":{"type":"plain","value":"canary"},"C":{"secretId":"id","type":"secret_ref"},"D":{"value":"canary"},"E":"***REDACTED***"},"headers":{"Authorization":"canary","X":"y"},"list":[{"apiKey":["canary",5]}],"maxTokens":5,"timeoutSec":1.50}`
+	const in = `{"args":["-c","x"],"env":{"A":"canary","B":{"type":"plain","value":"canary"},` +
+		`"C":{"secretId":"id","type":"secret_ref"},"D":{"value":"canary"},"E":"***REDACTED***"},` +
+		`"headers":{"Authorization":"canary","X":"y"},"list":[{"apiKey":["canary",5]}],"maxTokens":5,"timeoutSec":1.50}`
 	v, err := entity.SaveAgent{ID: "a", AdapterConfig: []byte(in),
 		Metadata: []byte(`{"password":"canary"}`)}.Sealed(companytest.TestSeal)
 	if err != nil {
