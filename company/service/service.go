@@ -30,13 +30,14 @@ const (
 
 // A Service is a contract and who fulfils it.
 type Service struct {
-	Name       string    `cbor:"1,keyasint" json:"name"`
-	Version    string    `cbor:"2,keyasint" json:"version"`
-	Provider   string    `cbor:"3,keyasint" json:"provider"` // name of a declared process
-	Methods    []Method  `cbor:"4,keyasint" json:"methods"`
-	Probe      string    `cbor:"5,keyasint,omitempty" json:"probe"` // method that says whether a provider works; "": that it runs is enough
-	Hash       string    `cbor:"6,keyasint" json:"contract"`        // SHA-256 of name, version and methods
-	Registered uint64    `cbor:"7,keyasint" json:"registered"`      // how often it was
+	Name     string   `cbor:"1,keyasint" json:"name"`
+	Version  string   `cbor:"2,keyasint" json:"version"`
+	Provider string   `cbor:"3,keyasint" json:"provider"` // name of a declared process
+	Methods  []Method `cbor:"4,keyasint" json:"methods"`
+	// method that says whether a provider works; "": that it runs is enough
+	Probe      string    `cbor:"5,keyasint,omitempty" json:"probe"`
+	Hash       string    `cbor:"6,keyasint" json:"contract"`   // SHA-256 of name, version and methods
+	Registered uint64    `cbor:"7,keyasint" json:"registered"` // how often it was
 	By         string    `cbor:"8,keyasint" json:"registeredBy"`
 	CreatedAt  core.Time `cbor:"9,keyasint" json:"createdAt"`
 	UpdatedAt  core.Time `cbor:"10,keyasint" json:"updatedAt"`
