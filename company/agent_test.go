@@ -181,7 +181,8 @@ func TestMalformedAgentsAreRefused(t *testing.T) {
 	d.Must(t, companytest.Board, "company.update", entity.SaveCompany{RequireHireApproval: &strict}, nil)
 	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &ok}, nil),
 		ledger.Conflict,
-		"Direct agent creation requires board approval. Use POST /api/companies/:companyId/agent-hires to create a pending hire approval.")
+		"Direct agent creation requires board approval. Use POST /api/companies/:companyId/agent-hires to create "+
+			"a pending hire approval.")
 }
 
 func TestAnAgentMayDescribeItselfAndNothingMore(t *testing.T) {
@@ -280,7 +281,8 @@ func TestConfigurationsAreMergedAndRevised(t *testing.T) {
 	m["env"].(map[string]any)["NEW"] = "canary-2"
 	sent, _ := json.Marshal(m)
 	d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: bob, AdapterConfig: sent}, nil)
-	want := `{"command":"/bin/sh","env":{"KEY":"canary-1","NEW":"canary-2","REF":{"projectionAllowlistKey":null,"projectionClass":"unclassified","secretId":"` + key + `","type":"secret_ref","version":"latest"}},"timeoutSec":20}`
+	want := `{"command":"/bin/sh","env":{"KEY":"canary-1","NEW":"canary-2","REF":{"projectionAllowlistKey":null,` +
+		`"projectionClass":"unclassified","secretId":"` + key + `","type":"secret_ref","version":"latest"}},"timeoutSec":20}`
 	if config() != want {
 		t.Errorf("config %s, want %s", config(), want)
 	}

@@ -92,12 +92,13 @@ type Placement struct {
 // A Candidate is one node in a [Placement]: either the reason why it was refused, or the
 // terms of its score. The lowest score gets the run.
 type Candidate struct {
-	Node     string        `cbor:"1,keyasint" json:"nodeId"`
-	Refusal  core.NullText `cbor:"2,keyasint,omitempty" json:"refusal"`
-	Score    int64         `cbor:"3,keyasint,omitempty" json:"score"`
-	Slots    int64         `cbor:"4,keyasint,omitempty" json:"slots"`    // taken slots, in thousandths
-	Load     int64         `cbor:"5,keyasint,omitempty" json:"load"`     // of all its processors, in thousandths
-	Affinity core.NullText `cbor:"6,keyasint,omitempty" json:"affinity"` // what the run has on this node: "session", "workspace" or "workspace and session"
+	Node    string        `cbor:"1,keyasint" json:"nodeId"`
+	Refusal core.NullText `cbor:"2,keyasint,omitempty" json:"refusal"`
+	Score   int64         `cbor:"3,keyasint,omitempty" json:"score"`
+	Slots   int64         `cbor:"4,keyasint,omitempty" json:"slots"` // taken slots, in thousandths
+	Load    int64         `cbor:"5,keyasint,omitempty" json:"load"`  // of all its processors, in thousandths
+	// what the run has on this node: "session", "workspace" or "workspace and session"
+	Affinity core.NullText `cbor:"6,keyasint,omitempty" json:"affinity"`
 }
 
 // Clone returns a copy that shares nothing with p.

@@ -13,40 +13,43 @@ import (
 
 // CreateIssue is the payload of issue.create. The caller chooses the ID.
 type CreateIssue struct {
-	ID                 string             `cbor:"1,keyasint"`
-	Title              string             `cbor:"2,keyasint"`
-	Description        string             `cbor:"3,keyasint,omitempty"`
-	Status             entity.IssueStatus `cbor:"4,keyasint,omitempty"` // empty: todo when it has an assignee, else backlog
-	Priority           entity.Priority    `cbor:"5,keyasint,omitempty"` // empty: medium
-	Assignee           string             `cbor:"6,keyasint,omitempty"`
-	AssigneeUser       string             `cbor:"7,keyasint,omitempty"`
-	Project            string             `cbor:"8,keyasint,omitempty"`  // empty: the parent's
-	Workspace          string             `cbor:"9,keyasint,omitempty"`  // empty: the project's primary one
-	Goal               string             `cbor:"10,keyasint,omitempty"` // empty: the parent's, the project's, or the company's
-	Parent             string             `cbor:"11,keyasint,omitempty"`
-	BlockedBy          []string           `cbor:"12,keyasint,omitempty"`
-	Labels             []string           `cbor:"13,keyasint,omitempty"`
-	BillingCode        string             `cbor:"14,keyasint,omitempty"`
-	WorkMode           string             `cbor:"15,keyasint,omitempty"`
-	HarnessKind        string             `cbor:"16,keyasint,omitempty"`
-	ReviewPolicy       string             `cbor:"17,keyasint,omitempty"`
-	OriginKind         string             `cbor:"18,keyasint,omitempty"`
-	OriginID           string             `cbor:"19,keyasint,omitempty"`
-	OriginRun          string             `cbor:"20,keyasint,omitempty"`
-	OriginFingerprint  string             `cbor:"21,keyasint,omitempty"`
-	Depth              uint64             `cbor:"22,keyasint,omitempty"` // at least the parent's plus one
-	ExecutionWorkspace string             `cbor:"23,keyasint,omitempty"`
-	WorkspacePref      string             `cbor:"24,keyasint,omitempty"`
-	WorkspaceSettings  json.RawMessage    `cbor:"25,keyasint,omitempty"`
-	AdapterOverrides   json.RawMessage    `cbor:"26,keyasint,omitempty"`
-	ExecutionPolicy    json.RawMessage    `cbor:"27,keyasint,omitempty"`
-	UnblockDescriptor  json.RawMessage    `cbor:"28,keyasint,omitempty"`
-	RequestKey         string             `cbor:"29,keyasint,omitempty"` // the body's idempotencyKey
-	AllowDuplicate     bool               `cbor:"30,keyasint,omitempty"`
-	Child              bool               `cbor:"31,keyasint,omitempty"` // created through /children
-	BlockParent        bool               `cbor:"32,keyasint,omitempty"` // the parent waits for it
-	Resting            bool               `cbor:"33,keyasint,omitempty"` // its monitor is stored but does not fire: it was imported
-	Allowance          *core.Money        `cbor:"34,keyasint,omitempty"` // limit of what the work on it may cost in total
+	ID          string `cbor:"1,keyasint"`
+	Title       string `cbor:"2,keyasint"`
+	Description string `cbor:"3,keyasint,omitempty"`
+	// empty: todo when it has an assignee, else backlog
+	Status       entity.IssueStatus `cbor:"4,keyasint,omitempty"`
+	Priority     entity.Priority    `cbor:"5,keyasint,omitempty"` // empty: medium
+	Assignee     string             `cbor:"6,keyasint,omitempty"`
+	AssigneeUser string             `cbor:"7,keyasint,omitempty"`
+	Project      string             `cbor:"8,keyasint,omitempty"` // empty: the parent's
+	Workspace    string             `cbor:"9,keyasint,omitempty"` // empty: the project's primary one
+	// empty: the parent's, the project's, or the company's
+	Goal               string          `cbor:"10,keyasint,omitempty"`
+	Parent             string          `cbor:"11,keyasint,omitempty"`
+	BlockedBy          []string        `cbor:"12,keyasint,omitempty"`
+	Labels             []string        `cbor:"13,keyasint,omitempty"`
+	BillingCode        string          `cbor:"14,keyasint,omitempty"`
+	WorkMode           string          `cbor:"15,keyasint,omitempty"`
+	HarnessKind        string          `cbor:"16,keyasint,omitempty"`
+	ReviewPolicy       string          `cbor:"17,keyasint,omitempty"`
+	OriginKind         string          `cbor:"18,keyasint,omitempty"`
+	OriginID           string          `cbor:"19,keyasint,omitempty"`
+	OriginRun          string          `cbor:"20,keyasint,omitempty"`
+	OriginFingerprint  string          `cbor:"21,keyasint,omitempty"`
+	Depth              uint64          `cbor:"22,keyasint,omitempty"` // at least the parent's plus one
+	ExecutionWorkspace string          `cbor:"23,keyasint,omitempty"`
+	WorkspacePref      string          `cbor:"24,keyasint,omitempty"`
+	WorkspaceSettings  json.RawMessage `cbor:"25,keyasint,omitempty"`
+	AdapterOverrides   json.RawMessage `cbor:"26,keyasint,omitempty"`
+	ExecutionPolicy    json.RawMessage `cbor:"27,keyasint,omitempty"`
+	UnblockDescriptor  json.RawMessage `cbor:"28,keyasint,omitempty"`
+	RequestKey         string          `cbor:"29,keyasint,omitempty"` // the body's idempotencyKey
+	AllowDuplicate     bool            `cbor:"30,keyasint,omitempty"`
+	Child              bool            `cbor:"31,keyasint,omitempty"` // created through /children
+	BlockParent        bool            `cbor:"32,keyasint,omitempty"` // the parent waits for it
+	// its monitor is stored but does not fire: it was imported
+	Resting   bool        `cbor:"33,keyasint,omitempty"`
+	Allowance *core.Money `cbor:"34,keyasint,omitempty"` // limit of what the work on it may cost in total
 	// InheritFrom is an issue whose execution workspace this one shares; see
 	// inheritWorkspace.
 	InheritFrom string `cbor:"35,keyasint,omitempty"`

@@ -270,7 +270,8 @@ func TestUpdateIssue(t *testing.T) {
 	var r entity.IssueResult
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Title: &title,
 		Priority: entity.PriorityHigh}, &r)
-	if string(r.Changes) != fmt.Sprintf(`{"title":{"from":%q,"to":"New"},"priority":{"from":"medium","to":"high"}}`, i.Title) {
+	if string(r.Changes) != fmt.Sprintf(`{"title":{"from":%q,"to":"New"},"priority":{"from":"medium","to":"high"}}`,
+		i.Title) {
 		t.Errorf("changes: %s", r.Changes)
 	}
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID}, &r)

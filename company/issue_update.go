@@ -11,36 +11,39 @@ import (
 // UpdateIssue is the payload of issue.update. A nil field keeps the value; a pointer to
 // "" (or a "null" of raw JSON) clears it.
 type UpdateIssue struct {
-	Issue              string                `cbor:"1,keyasint"`
-	Title              *string               `cbor:"2,keyasint,omitempty"`
-	Description        *string               `cbor:"3,keyasint,omitempty"`
-	Status             entity.IssueStatus    `cbor:"4,keyasint,omitempty"`
-	Priority           entity.Priority       `cbor:"5,keyasint,omitempty"`
-	Assignee           *string               `cbor:"6,keyasint,omitempty"`
-	AssigneeUser       *string               `cbor:"7,keyasint,omitempty"`
-	Project            *string               `cbor:"8,keyasint,omitempty"`
-	Workspace          *string               `cbor:"9,keyasint,omitempty"`
-	Goal               *string               `cbor:"10,keyasint,omitempty"`
-	Parent             *string               `cbor:"11,keyasint,omitempty"`
-	BlockedBy          *[]string             `cbor:"12,keyasint,omitempty"`
-	Labels             *[]string             `cbor:"13,keyasint,omitempty"`
-	BillingCode        *string               `cbor:"14,keyasint,omitempty"`
-	WorkMode           *string               `cbor:"15,keyasint,omitempty"`
-	HarnessKind        *string               `cbor:"16,keyasint,omitempty"`
-	ReviewPolicy       *string               `cbor:"17,keyasint,omitempty"`
-	Depth              *uint64               `cbor:"18,keyasint,omitempty"` // at least the parent's plus one; agents can only raise it
-	ExecutionWorkspace *string               `cbor:"19,keyasint,omitempty"`
-	WorkspacePref      *string               `cbor:"20,keyasint,omitempty"`
-	WorkspaceSettings  json.RawMessage       `cbor:"21,keyasint,omitempty"`
-	AdapterOverrides   json.RawMessage       `cbor:"22,keyasint,omitempty"`
-	ExecutionPolicy    json.RawMessage       `cbor:"23,keyasint,omitempty"`
-	UnblockDescriptor  json.RawMessage       `cbor:"24,keyasint,omitempty"`
-	HiddenAt           *core.Time            `cbor:"25,keyasint,omitempty"`
-	Reopen             bool                  `cbor:"26,keyasint,omitempty"` // for the board: moves a terminal issue back to todo
-	Comment            *entity.CreateComment `cbor:"27,keyasint,omitempty"`
-	ReviewRequest      *string               `cbor:"28,keyasint,omitempty"` // what the participant of the pending stage is asked
-	InheritFrom        string                `cbor:"29,keyasint,omitempty"` // as in CreateIssue
-	Review             string                `cbor:"30,keyasint,omitempty"` // the interaction that requests the review
+	Issue        string             `cbor:"1,keyasint"`
+	Title        *string            `cbor:"2,keyasint,omitempty"`
+	Description  *string            `cbor:"3,keyasint,omitempty"`
+	Status       entity.IssueStatus `cbor:"4,keyasint,omitempty"`
+	Priority     entity.Priority    `cbor:"5,keyasint,omitempty"`
+	Assignee     *string            `cbor:"6,keyasint,omitempty"`
+	AssigneeUser *string            `cbor:"7,keyasint,omitempty"`
+	Project      *string            `cbor:"8,keyasint,omitempty"`
+	Workspace    *string            `cbor:"9,keyasint,omitempty"`
+	Goal         *string            `cbor:"10,keyasint,omitempty"`
+	Parent       *string            `cbor:"11,keyasint,omitempty"`
+	BlockedBy    *[]string          `cbor:"12,keyasint,omitempty"`
+	Labels       *[]string          `cbor:"13,keyasint,omitempty"`
+	BillingCode  *string            `cbor:"14,keyasint,omitempty"`
+	WorkMode     *string            `cbor:"15,keyasint,omitempty"`
+	HarnessKind  *string            `cbor:"16,keyasint,omitempty"`
+	ReviewPolicy *string            `cbor:"17,keyasint,omitempty"`
+	// at least the parent's plus one; agents can only raise it
+	Depth              *uint64         `cbor:"18,keyasint,omitempty"`
+	ExecutionWorkspace *string         `cbor:"19,keyasint,omitempty"`
+	WorkspacePref      *string         `cbor:"20,keyasint,omitempty"`
+	WorkspaceSettings  json.RawMessage `cbor:"21,keyasint,omitempty"`
+	AdapterOverrides   json.RawMessage `cbor:"22,keyasint,omitempty"`
+	ExecutionPolicy    json.RawMessage `cbor:"23,keyasint,omitempty"`
+	UnblockDescriptor  json.RawMessage `cbor:"24,keyasint,omitempty"`
+	HiddenAt           *core.Time      `cbor:"25,keyasint,omitempty"`
+	// for the board: moves a terminal issue back to todo
+	Reopen  bool                  `cbor:"26,keyasint,omitempty"`
+	Comment *entity.CreateComment `cbor:"27,keyasint,omitempty"`
+	// what the participant of the pending stage is asked
+	ReviewRequest *string `cbor:"28,keyasint,omitempty"`
+	InheritFrom   string  `cbor:"29,keyasint,omitempty"` // as in CreateIssue
+	Review        string  `cbor:"30,keyasint,omitempty"` // the interaction that requests the review
 }
 
 // An issueUpdate is one issue.update during its execution.

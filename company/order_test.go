@@ -192,7 +192,8 @@ func TestAnIssueInheritsAnExecutionWorkspace(t *testing.T) {
 	project, elsewhere := d.Project("Site"), d.Project("Yard")
 	d.Workspace(project, "/srv/site", "https://example.org/site.git")
 	p, _ := entity.ProjectTable.Get(d.Tx, d.Company, project)
-	p.WorkspacePolicy = []byte(`{"enabled":true,"defaultMode":"isolated_workspace","workspaceStrategy":{"type":"git_worktree"}}`)
+	p.WorkspacePolicy = []byte(`{"enabled":true,"defaultMode":"isolated_workspace",` +
+		`"workspaceStrategy":{"type":"git_worktree"}}`)
 	entity.ProjectTable.Put(d.Tx, d.Company, project, p)
 	source := d.Issue(t, company.CreateIssue{Project: project, Title: "Source"})
 	first := d.Start(d.Run(ada), "n1", source.ID)

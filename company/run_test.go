@@ -54,14 +54,22 @@ func keysOf(t *testing.T, v any) []string {
 
 // recordedRunKeys are those of a run in the recorded contract. Their order says nothing
 // to a reader of JSON.
-const recordedRunKeys = `id companyId agentId invocationSource triggerDetail status responsibleUserId activeIdentityContextId
-startedAt finishedAt executionControlDeadlineAt executionStatusDeliveryId error wakeupRequestId exitCode signal usageJson resultJson
-runtimeMode runtimeModeResolverVersion runtimeModeReason runtimeModeResolvedAt runnerProfileJson runnerInstanceId nativeSessionId
-nativeIssueId driverKind driverVersion completionContractId completionContractSha256 nextEventSeq nativePhase nativePhaseUpdatedAt
-sessionIdBefore sessionIdAfter logStore logRef logBytes logSha256 logCompressed stdoutExcerpt stderrExcerpt errorCode externalRunId
-controllerBootId controllerLeaseExpiresAt executionStage processPid processGroupId processStartedAt lastOutputAt lastOutputSeq
-lastOutputStream lastOutputBytes retryOfRunId processLossRetryCount scheduledRetryAt scheduledRetryAttempt scheduledRetryReason
-issueCommentStatus issueCommentSatisfiedByCommentId issueCommentRetryQueuedAt livenessState livenessReason continuationAttempt
+const recordedRunKeys = `id companyId agentId invocationSource triggerDetail status responsibleUserId ` +
+	`activeIdentityContextId
+startedAt finishedAt executionControlDeadlineAt executionStatusDeliveryId error wakeupRequestId exitCode signal ` +
+	`usageJson resultJson
+runtimeMode runtimeModeResolverVersion runtimeModeReason runtimeModeResolvedAt runnerProfileJson ` +
+	`runnerInstanceId nativeSessionId
+nativeIssueId driverKind driverVersion completionContractId completionContractSha256 nextEventSeq nativePhase ` +
+	`nativePhaseUpdatedAt
+sessionIdBefore sessionIdAfter logStore logRef logBytes logSha256 logCompressed stdoutExcerpt stderrExcerpt ` +
+	`errorCode externalRunId
+controllerBootId controllerLeaseExpiresAt executionStage processPid processGroupId processStartedAt lastOutputAt ` +
+	`lastOutputSeq
+lastOutputStream lastOutputBytes retryOfRunId processLossRetryCount scheduledRetryAt scheduledRetryAttempt ` +
+	`scheduledRetryReason
+issueCommentStatus issueCommentSatisfiedByCommentId issueCommentRetryQueuedAt livenessState livenessReason ` +
+	`continuationAttempt
 lastUsefulActionAt nextAction contextSnapshot createdAt updatedAt`
 
 func TestARunHasTheRecordedKeys(t *testing.T) {
@@ -78,7 +86,8 @@ func TestARunHasTheRecordedKeys(t *testing.T) {
 			t.Errorf("a run that has not started lacks %s", null)
 		}
 	}
-	event := strings.Fields("id companyId runId agentId seq eventType stream level color message payload sourceInstanceId sourceEventId sourceSeq sourcePayloadSha256 protocolSchemaVersion createdAt")
+	event := strings.Fields("id companyId runId agentId seq eventType stream level color message payload " +
+		"sourceInstanceId sourceEventId sourceSeq sourcePayloadSha256 protocolSchemaVersion createdAt")
 	if got := keysOf(t, entity.RunEvent{}); !slices.Equal(got, event) {
 		t.Errorf("keys of an event\n%v, want\n%v", got, event)
 	}

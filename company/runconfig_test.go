@@ -18,12 +18,14 @@ func TestARunAsksForAnotherModelAndForNothingElse(t *testing.T) {
 	ada := d.Agent("Ada")
 	a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada)
 	a.AdapterConfig = []byte(`{"model":"dear","effort":"high","command":"claude","env":{"A":"1"}}`)
-	a.RuntimeConfig = []byte(`{"modelProfiles":{"cheap":{"adapterConfig":{"model":"small","effort":"low","command":"rm","env":{"A":"2"},"cwd":"/"}},
+	a.RuntimeConfig = []byte(`{"modelProfiles":{"cheap":{"adapterConfig":{"model":"small","effort":"low",` +
+		`"command":"rm","env":{"A":"2"},"cwd":"/"}},
 		"off":{"enabled":false,"adapterConfig":{"model":"never"}},"odd":{"adapterConfig":{"model":{"$sealed":"x"}}}}}`)
 	entity.AgentTable.Put(d.Tx, a.Company, a.ID, a)
 	plain := d.Issue(t, company.CreateIssue{})
 	own := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo,
-		AdapterOverrides: json.RawMessage(`{"modelProfile":"cheap","adapterConfig":{"effort":"max","args":["x"],"command":"rm"}}`)})
+		AdapterOverrides: json.RawMessage(`{"modelProfile":"cheap","adapterConfig":{"effort":"max","args":["x"],` +
+			`"command":"rm"}}`)})
 	others := d.Issue(t, company.CreateIssue{AdapterOverrides: json.RawMessage(`{"adapterConfig":{"model":"theirs"}}`)})
 	for name, c := range map[string]struct {
 		issue, payload, model, effort string

@@ -92,8 +92,8 @@ func TestLogsOfRunsAreKept(t *testing.T) {
 	}
 }
 
-// The decision log of a run is kept beside the log of its output, or without one; both share one row of retention. One that
-// only its node tells of, after the run was closed by others, is due from then on and marked as late.
+// The decision log of a run is kept beside the log of its output, or without one; both share one row of retention. One
+// that only its node tells of, after the run was closed by others, is due from then on and marked as late.
 func TestDecisionLogsOfRunsAreKept(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)

@@ -49,9 +49,10 @@ var Staying = []StayingKind{
 	{"approvals", "What was decided is history of the company that decided; the strategies that its board has approved " +
 		"travel.", []string{"approval", "approval-draft", "approval-comment"}},
 	{"governance_decisions", "What the gate decided is history of the company and of the constitution that decided.",
-		[]string{"decision", "governance-waiting", "governance-tally", "governance-permit", "governance-elevation", "governance-profile",
-			"governance-receipt", "governance-receipts"}},
-	{"governance_places", "How careful a place is belongs to the place.", []string{"governance-place", "governance-filters"}},
+		[]string{"decision", "governance-waiting", "governance-tally", "governance-permit", "governance-elevation",
+			"governance-profile", "governance-receipt", "governance-receipts"}},
+	{"governance_places", "How careful a place is belongs to the place.",
+		[]string{"governance-place", "governance-filters"}},
 	{"execution_decisions", "What was decided is history of the company that decided; the comments that say why travel.",
 		[]string{"execution-decision"}},
 	{"interactions", "What is asked on an issue is answered where it was asked.", []string{"interaction"}},

@@ -122,7 +122,8 @@ func TestAnIssueSaysWhichProgramIsMissing(t *testing.T) {
 	}
 	if len(said) != 1 || said[0].AuthorType != "system" ||
 		!strings.Contains(said[0].Body,
-			"no node has program claude. To go on: install claude on a node, or change the adapter: selvage agent update \"Ada\"") {
+			"no node has program claude. To go on: install claude on a node, or change the adapter: selvage "+
+				"agent update \"Ada\"") {
 		t.Errorf("the comments are %+v", said)
 	}
 }
