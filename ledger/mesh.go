@@ -42,12 +42,13 @@ const (
 // A Node is a member of the mesh, or was one: revoked nodes stay in the roster,
 // so that what they signed can still be verified.
 type Node struct {
-	ID         identity.NodeID `cbor:"1,keyasint"`
-	Key        []byte          `cbor:"2,keyasint"`            // Ed25519 public key
-	SealCert   []byte          `cbor:"3,keyasint,omitempty"`  // identity.Certificate of its seal key
-	Name       string          `cbor:"4,keyasint"`            // for people; need not be unique
-	Labels     []string        `cbor:"5,keyasint,omitempty"`  // "gpu", "zone=a"; sorted
-	Role       string          `cbor:"6,keyasint,omitempty"`  // "", "voter" or "observer": what its operator wants it to be
+	ID       identity.NodeID `cbor:"1,keyasint"`
+	Key      []byte          `cbor:"2,keyasint"`           // Ed25519 public key
+	SealCert []byte          `cbor:"3,keyasint,omitempty"` // identity.Certificate of its seal key
+	Name     string          `cbor:"4,keyasint"`           // for people; need not be unique
+	Labels   []string        `cbor:"5,keyasint,omitempty"` // "gpu", "zone=a"; sorted
+	// "", "voter" or "observer": what its operator wants it to be
+	Role       string          `cbor:"6,keyasint,omitempty"`
 	Addresses  []string        `cbor:"7,keyasint,omitempty"`  // host:port hints
 	AdmittedBy identity.NodeID `cbor:"8,keyasint,omitempty"`  // itself for the founder
 	AdmittedAt uint64          `cbor:"9,keyasint"`            // height

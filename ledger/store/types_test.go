@@ -24,8 +24,8 @@ func TestPebblesTypesAreHidden(t *testing.T) {
 				return true
 			}
 			if x, ok := s.X.(*ast.Ident); ok && x.Name == "pebble" && s.Sel.Name != "Lock" { // which is made of files
-				t.Errorf("%s: pebble.%s is reached by who imports this: use any, and assert it in a function", set.Position(s.Pos()),
-					s.Sel.Name)
+				t.Errorf("%s: pebble.%s is reached by who imports this: use any, and assert it in a function",
+					set.Position(s.Pos()), s.Sel.Name)
 			}
 			return true
 		})
