@@ -1,4 +1,5 @@
-// Package consensus puts commands in one order that all nodes agree on: raft, propose and forward, strong reads, voters.
+// Package consensus puts commands in one order that all nodes agree on: raft, propose and forward, strong reads,
+// voters.
 //
 // It wraps hashicorp/raft. The log and the stable values live in one span of
 // the node's Pebble, synced; the state lives in another span that the

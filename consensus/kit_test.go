@@ -169,13 +169,14 @@ type mesh struct {
 }
 
 type node struct {
-	m     *mesh
-	keys  *identity.Keys
-	fs    *vfs.MemFS
-	wrap  func(vfs.FS) vfs.FS // nil: none
-	dir   string              // set for a node on the real disk
-	level uint64              // the newest feature level that it knows; 0: one more than this program, which a test may raise
-	keep  uint64              // what its disk keeps free, in bytes; 1 when it is 0
+	m    *mesh
+	keys *identity.Keys
+	fs   *vfs.MemFS
+	wrap func(vfs.FS) vfs.FS // nil: none
+	dir  string              // set for a node on the real disk
+	// the newest feature level that it knows; 0: one more than this program, which a test may raise
+	level uint64
+	keep  uint64 // what its disk keeps free, in bytes; 1 when it is 0
 	store *store.Store
 	led   *ledger.Ledger
 	cons  *Consensus
