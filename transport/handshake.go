@@ -24,8 +24,8 @@ import (
 //	← record: an "accept" frame    see control.go
 //
 // Pattern 0 is XX and has no token ID; pattern 1 is XXpsk3 with the PSK of the
-// named join token; pattern 2 is XX by a node that has no mesh, see ask.go. The prologue is "selvage/1" ‖ exporter value of the TLS
-// connection (32) ‖ hello. A party is
+// named join token; pattern 2 is XX by a node that has no mesh, see ask.go. The prologue is "selvage/1" ‖ exporter
+// value of the TLS connection (32) ‖ hello. A party is
 //
 //	version 0x01 | mesh ID (16, zero without a mesh) | certificate of the Noise key (130) | admission chain (rest)
 //
