@@ -151,7 +151,8 @@ func wholeOrNothing(t *testing.T, c sealedCipher) {
 func FuzzReadSealedFile(f *testing.F) {
 	k := NewRecipientKey()
 	f.Add(sealFile(f, []byte("content"), Recipient{Key: k.PublicKey().Bytes()}))
-	f.Add([]byte(sealedMagic + `{"to":[{"key":"AAAA","kdf":{"salt":"","time":9,"memoryKiB":99999999,"threads":0}}]}` + "\n"))
+	f.Add([]byte(sealedMagic +
+		`{"to":[{"key":"AAAA","kdf":{"salt":"","time":9,"memoryKiB":99999999,"threads":0}}]}` + "\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := ReadSealedFile(bytes.NewReader(b))
 		if err != nil {
