@@ -101,7 +101,8 @@ func (r *rooted) mayWrite() experimentalsys.Errno {
 	return 0
 }
 
-const writing = experimentalsys.O_RDWR | experimentalsys.O_WRONLY | experimentalsys.O_CREAT | experimentalsys.O_TRUNC | experimentalsys.O_APPEND
+const writing = experimentalsys.O_RDWR | experimentalsys.O_WRONLY | experimentalsys.O_CREAT |
+	experimentalsys.O_TRUNC | experimentalsys.O_APPEND
 
 var flags = []struct {
 	of experimentalsys.Oflag

@@ -5,11 +5,13 @@ import "strconv"
 // What metering adds to a module. Guests can not name these: imports of module
 // meterModule are refused, and so are exports that begin with it.
 const (
-	meterModule  = "selvage:meter"
-	meterEnter   = "enter"              // (why i32) → (); called when the fuel or the stack at hand is used up, and before the host
-	meterFuel    = "selvage:meter.fuel" // exported mutable i64: what is left of the slice
-	meterStack   = "selvage:meter.stack"
-	meterGlobal  = "selvage:meter.global." // and a number: the mutable globals of the module, by which its state is read and set
+	meterModule = "selvage:meter"
+	// (why i32) → (); called when the fuel or the stack at hand is used up, and before the host
+	meterEnter = "enter"
+	meterFuel  = "selvage:meter.fuel" // exported mutable i64: what is left of the slice
+	meterStack = "selvage:meter.stack"
+	// and a number: the mutable globals of the module, by which its state is read and set
+	meterGlobal  = "selvage:meter.global."
 	extraImports = 1
 
 	// whyUsedUp is why the host is called when fuel or stack is used up; other

@@ -415,7 +415,8 @@ func TestWhatACallMayNotAskFor(t *testing.T) {
 
 func TestTheShapeOfAResult(t *testing.T) {
 	b, err := json.Marshal(Result{Error: refuse(WasmTrap, "unreachable")})
-	if want := `{"exitCode":null,"stdout":"","stderr":"","fuelUsed":0,"memoryPeak":0,"durationMs":0,"error":{"code":"WasmTrap","message":"unreachable"}}`; err != nil || string(b) != want {
+	if want := `{"exitCode":null,"stdout":"","stderr":"","fuelUsed":0,"memoryPeak":0,"durationMs":0,` +
+		`"error":{"code":"WasmTrap","message":"unreachable"}}`; err != nil || string(b) != want {
 		t.Errorf("a result is %s", b)
 	}
 	if r := load(t, engine(t), program(0x00)).Run(t.Context(), Call{}); r.Error == nil ||

@@ -82,8 +82,9 @@ type parsed struct {
 	memory   bool
 	minPages uint32
 	globals  int
-	mutable  []uint32  // globals that are numbers and change
-	moving   bool      // something changes that a snapshot does not have: other globals, tables, segments, or there is a start function
+	mutable  []uint32 // globals that are numbers and change
+	// something changes that a snapshot does not have: other globals, tables, segments, or there is a start function
+	moving   bool
 	data     []segment // where active data stands in the memory
 	segments bool      // code names data segments
 	imaged   bool      // data is all of it, and the metered module has none
