@@ -66,7 +66,8 @@ func TestStems(t *testing.T) {
 
 // Any text is taken apart, embedded and found without failing, and the same way twice.
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"", "Häuser's running", "\"a phrase\" pre* \"", "東京 \xff\xfe", "''''", "yyyy yay", "a'b'c",
+	for _, s := range []string{"", "Häuser's running", "\"a phrase\" pre* \"", "東京 \xff\xfe", "''''",
+		"yyyy yay", "a'b'c",
 		"ssss iesied"} {
 		f.Add(s)
 	}
