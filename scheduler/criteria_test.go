@@ -169,7 +169,8 @@ func (m *mesh) returning(ada, what string) string {
 	m.t.Helper()
 	create := company.CreateIssue{ID: uuid("i", 9), Title: "work", Status: entity.IssueTodo, Assignee: ada}
 	if what == "workspace" {
-		policy, name, cwd := json.RawMessage(`{"enabled":true,"defaultMode":"isolated_workspace","workspaceStrategy":{"type":"git_worktree"}}`), "Site", "/srv/site"
+		policy, name, cwd := json.RawMessage(`{"enabled":true,"defaultMode":"isolated_workspace",`+
+			`"workspaceStrategy":{"type":"git_worktree"}}`), "Site", "/srv/site"
 		create.Project = uuid("p", 1)
 		m.must(board("project.create", acme, entity.SaveProject{ID: create.Project, Name: &name, WorkspacePolicy: policy,
 			Workspace: &entity.SaveWorkspace{ID: uuid("f", 1), Cwd: &cwd}}))

@@ -108,7 +108,8 @@ func found(t *testing.T, n int) *mesh {
 	first := m.nodes[0]
 	g := ledgertest.Genesis(first.keys, "test", time.Now())
 	g.Founder = newNode(first)
-	m.World = ledgertest.Found(t, ledger.Config{Mux: rules.Handlers(), Authorize: people.Authorize}, first.keys, g, m.stamp)
+	m.World = ledgertest.Found(t, ledger.Config{Mux: rules.Handlers(), Authorize: people.Authorize}, first.keys, g,
+		m.stamp)
 	first.open()
 	for _, p := range m.nodes[1:] {
 		m.must(board(ledger.KindNodeAdmit, "", ledger.NodeAdmit{Node: newNode(p)}))
