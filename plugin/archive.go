@@ -22,8 +22,8 @@ import (
 //	Ed25519 signature      64 bytes, of the magic, the key and the SHA-256 of the rest
 //	a tar of USTAR         regular files only, sorted by name, mode 0644, time 0, no owner, two empty blocks at its end
 //
-// Every byte counts: a change of any of them makes the archive another one, or none. The same files packed with the same
-// key are the same bytes. A reader refuses other versions of the magic.
+// Every byte counts: a change of any of them makes the archive another one, or none. The same files packed with the
+// same key are the same bytes. A reader refuses other versions of the magic.
 const magic = "SELVAGE-APP 1\n"
 
 const headLength = len(magic) + ed25519.PublicKeySize + ed25519.SignatureSize
@@ -119,7 +119,8 @@ func Open(archive []byte) (Archive, error) {
 	key, rest := ed25519.PublicKey(rest[:ed25519.PublicKeySize]), rest[ed25519.PublicKeySize:]
 	signature, content := rest[:ed25519.SignatureSize], rest[ed25519.SignatureSize:]
 	if !ed25519.Verify(key, signed(key, content), signature) {
-		return Archive{}, fmt.Errorf("%w: the signature does not fit: the archive was changed, or signed with another key", ErrArchive)
+		return Archive{},
+			fmt.Errorf("%w: the signature does not fit: the archive was changed, or signed with another key", ErrArchive)
 	}
 	sum := sha256.Sum256(archive)
 	out := Archive{Files: Files{}, Digest: hex.EncodeToString(sum[:]), Signer: hex.EncodeToString(key)}

@@ -41,19 +41,21 @@ type Manifest struct {
 
 // An Agent is hired as APP/ID.
 type Agent struct {
-	ID           string         `toml:"id" json:"id"`
-	Role         string         `toml:"role" json:"role"`
-	Title        string         `toml:"title" json:"title,omitempty"`
-	About        string         `toml:"about" json:"about,omitempty"` // what it can do
-	Adapter      string         `toml:"adapter" json:"adapter"`
-	Config       map[string]any `toml:"config" json:"config,omitempty"`             // its adapterConfig
-	Runtime      map[string]any `toml:"runtime" json:"runtime,omitempty"`           // its runtimeConfig
-	Script       string         `toml:"script" json:"script,omitempty"`             // of adapter process: a file that /bin/sh runs
-	Module       string         `toml:"module" json:"module,omitempty"`             // of adapter wasm: a file
-	Instructions string         `toml:"instructions" json:"instructions,omitempty"` // a Markdown file
-	Skills       []string       `toml:"skills" json:"skills,omitempty"`             // IDs of the app's, or keys of others
-	BudgetCents  int64          `toml:"budget_cents" json:"budget_cents,omitempty"` // per month
-	AutoStart    *bool          `toml:"auto_start" json:"auto_start,omitempty"`     // it works when the app does; true unless given
+	ID      string         `toml:"id" json:"id"`
+	Role    string         `toml:"role" json:"role"`
+	Title   string         `toml:"title" json:"title,omitempty"`
+	About   string         `toml:"about" json:"about,omitempty"` // what it can do
+	Adapter string         `toml:"adapter" json:"adapter"`
+	Config  map[string]any `toml:"config" json:"config,omitempty"`   // its adapterConfig
+	Runtime map[string]any `toml:"runtime" json:"runtime,omitempty"` // its runtimeConfig
+	// of adapter process: a file that /bin/sh runs
+	Script       string   `toml:"script" json:"script,omitempty"`
+	Module       string   `toml:"module" json:"module,omitempty"`             // of adapter wasm: a file
+	Instructions string   `toml:"instructions" json:"instructions,omitempty"` // a Markdown file
+	Skills       []string `toml:"skills" json:"skills,omitempty"`             // IDs of the app's, or keys of others
+	BudgetCents  int64    `toml:"budget_cents" json:"budget_cents,omitempty"` // per month
+	// it works when the app does; true unless given
+	AutoStart *bool `toml:"auto_start" json:"auto_start,omitempty"`
 }
 
 // A Skill is a Markdown file for agents.

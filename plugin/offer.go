@@ -32,13 +32,14 @@ const (
 
 // A Tool can be called by the agents of the company, as APP/NAME: a module, or a method of a service of the app.
 type Tool struct {
-	Name       string             `toml:"name" json:"name"`
-	About      string             `toml:"about" json:"about,omitempty"`
-	Module     string             `toml:"module" json:"module,omitempty"`   // a file; its standard input is the arguments
-	Service    string             `toml:"service" json:"service,omitempty"` // with Method, instead of Module
-	Method     string             `toml:"method" json:"method,omitempty"`
-	Parameters map[string]any     `toml:"parameters" json:"parameters,omitempty"` // a JSON schema
-	Effect     map[string]float64 `toml:"effect" json:"effect,omitempty"`         // risk, security, privacy, novelty, fairness: 0 to 1
+	Name       string         `toml:"name" json:"name"`
+	About      string         `toml:"about" json:"about,omitempty"`
+	Module     string         `toml:"module" json:"module,omitempty"`   // a file; its standard input is the arguments
+	Service    string         `toml:"service" json:"service,omitempty"` // with Method, instead of Module
+	Method     string         `toml:"method" json:"method,omitempty"`
+	Parameters map[string]any `toml:"parameters" json:"parameters,omitempty"` // a JSON schema
+	// risk, security, privacy, novelty, fairness: 0 to 1
+	Effect map[string]float64 `toml:"effect" json:"effect,omitempty"`
 }
 
 // A Service is a program that runs as long as the app does, and answers the calls of its methods, as APP/NAME.

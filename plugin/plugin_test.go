@@ -151,7 +151,8 @@ within = "soon"
 		"agents[0].script", "agents[0].instructions: the app has no file", "agents[0].adapter: process runs a program",
 		"the secret setting key", "${nothing} is not a setting", "agents[1].id: ada is there twice",
 		"agents[1].adapter: http calls addresses", "agents[1].skills: flying", "routines[0].title: required",
-		`routines[0].agent: "bob"`, "routines[0].cron", `routines[0].zone: "Mars/Base"`, "services[0]: a script", "services[0].methods",
+		`routines[0].agent: "bob"`, "routines[0].cron", `routines[0].zone: "Mars/Base"`, "services[0]: a script",
+		"services[0].methods",
 		"hooks.on_start.title: required", `hooks.on_start.agent: "eve"`, "dependencies.other", "health.within"} {
 		if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, want) }) {
 			t.Errorf("%q is not among the problems:\n%s", want, err)
