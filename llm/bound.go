@@ -83,7 +83,8 @@ func (w *walk) value(v any, depth int) {
 			}
 		case "document", "file", "input_file", "container_upload":
 			if isFetched(v) {
-				w.refused = invalid("A document that the upstream fetches by itself can not be paid for in advance; send its content")
+				w.refused = invalid("A document that the upstream fetches by itself can not be paid for in " +
+					"advance; send its content")
 				return
 			}
 		case "input_audio", "audio", "video", "video_url", "input_video":

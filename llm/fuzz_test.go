@@ -100,8 +100,10 @@ func FuzzHearing(f *testing.F) {
 // upstream with the granted bound.
 func FuzzRequest(f *testing.F) {
 	for _, s := range []string{ask, askStream,
-		`{"model":"m","input":[{"type":"custom_tool_call","call_id":"a","name":"b","input":"c"}],"tools":[{"type":"custom","name":"b"}]}`,
-		`{"model":"m","messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"u"}}]}],"max_tokens":3,"thinking":{"type":"enabled","budget_tokens":2}}`} {
+		`{"model":"m","input":[{"type":"custom_tool_call","call_id":"a","name":"b","input":"c"}],` +
+			`"tools":[{"type":"custom","name":"b"}]}`,
+		`{"model":"m","messages":[{"role":"user","content":[{"type":"image","source":{"type":"url",` +
+			`"url":"u"}}]}],"max_tokens":3,"thinking":{"type":"enabled","budget_tokens":2}}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

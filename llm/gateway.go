@@ -342,8 +342,8 @@ func (c *call) weigh(t target) error {
 		Detail: fmt.Sprintf("model %.200q, %d bytes of messages and settings", c.plan.model, len(c.body))})
 }
 
-// do calls the targets in order until one answers. Where the access policy of the resource tree keeps the agent from one, the
-// next is asked; what a rule says holds for all.
+// do calls the targets in order until one answers. Where the access policy of the resource tree keeps the agent from
+// one, the next is asked; what a rule says holds for all.
 func (c *call) do() error {
 	targets := c.scene.targetsOf(c.plan.model)
 	if len(targets) == 0 {

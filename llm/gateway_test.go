@@ -19,24 +19,33 @@ import (
 
 // What upstreams send, as recorded from their documentation's wire format.
 const (
-	chatStream = `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}
+	chatStream = `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m",` +
+		`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}
 
-data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"Hel"},"finish_reason":null}]}
+data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,` +
+		`"delta":{"content":"Hel"},"finish_reason":null}]}
 
-data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"lo"},"finish_reason":null}]}
+data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,` +
+		`"delta":{"content":"lo"},"finish_reason":null}]}
 
-data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
+data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},` +
+		`"finish_reason":"stop"}]}
 
-data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11,"prompt_tokens_details":{"cached_tokens":4}}}
+data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],` +
+		`"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11,"prompt_tokens_details":{"cached_tokens":4}}}
 
 data: [DONE]
 
 `
-	chatTools = `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"ls","arguments":""}}]},"finish_reason":null}]}
+	chatTools = `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":null,` +
+		`"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"ls","arguments":""}}]},` +
+		`"finish_reason":null}]}
 
-data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"dir\":"}}]},"finish_reason":null}]}
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"dir\":"}}]},` +
+		`"finish_reason":null}]}
 
-data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"/tmp\"}"}}]},"finish_reason":null}]}
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"/tmp\"}"}}]},` +
+		`"finish_reason":null}]}
 
 data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
 
@@ -46,7 +55,9 @@ data: [DONE]
 
 `
 	messagesStream = `event: message_start
-data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"model":"claude","stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":25,"cache_read_input_tokens":7,"cache_creation_input_tokens":3,"output_tokens":1}}}
+data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],` +
+		`"model":"claude","stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":25,` +
+		`"cache_read_input_tokens":7,"cache_creation_input_tokens":3,"output_tokens":1}}}
 
 event: content_block_start
 data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
@@ -116,7 +127,8 @@ func TestAStreamPassesThroughAndIsSettledByItsUsage(t *testing.T) {
 		a.Want != cents(int64(len(askStream))+frameTokens, 0, 100) || a.Least > a.Want {
 		t.Errorf("asked for %+v", a)
 	}
-	if _, out = b.post(chatPath, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}`); out != chatStream {
+	if _, out = b.post(chatPath,
+		`{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}`); out != chatStream {
 		t.Errorf("usage was asked for: %s", out)
 	}
 	wantText(t, u.body(1), `"max_tokens":8192`) // injected
@@ -124,11 +136,31 @@ func TestAStreamPassesThroughAndIsSettledByItsUsage(t *testing.T) {
 
 func TestEveryDialectIsServedByEveryUpstream(t *testing.T) {
 	t.Parallel()
-	chatOnce := `{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello","tool_calls":[{"id":"call_1","type":"function","function":{"name":"ls","arguments":"{\"dir\":\"/\"}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}`
-	messagesOnce := `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Hello"},{"type":"tool_use","id":"toolu_1","name":"ls","input":{"dir":"/"}}],"stop_reason":"tool_use","usage":{"input_tokens":9,"output_tokens":2}}`
-	chatAsk := `{"model":"m","max_tokens":100,%s"messages":[{"role":"system","content":"Be brief"},{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]},{"role":"assistant","content":null,"tool_calls":[{"id":"t0","type":"function","function":{"name":"ls","arguments":"{}"}}]},{"role":"tool","tool_call_id":"t0","content":"a b"}],"tools":[{"type":"function","function":{"name":"ls","description":"list","parameters":{"type":"object"}}}],"tool_choice":"auto"}`
-	messagesAsk := `{"model":"m","max_tokens":100,%s"system":[{"type":"text","text":"Be brief","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"role":"assistant","content":[{"type":"tool_use","id":"t0","name":"ls","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t0","content":"a b"}]}],"tools":[{"name":"ls","description":"list","input_schema":{"type":"object"}}],"tool_choice":{"type":"auto"}}`
-	responsesAsk := `{"model":"m","max_output_tokens":100,%s"instructions":"Be brief","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]},{"type":"reasoning","summary":[]},{"type":"function_call","call_id":"t0","name":"ls","arguments":"{}"},{"type":"function_call_output","call_id":"t0","output":"a b"}],"tools":[{"type":"function","name":"ls","description":"list","parameters":{"type":"object"}},{"type":"web_search"}],"tool_choice":"auto"}`
+	chatOnce := `{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,` +
+		`"message":{"role":"assistant","content":"Hello","tool_calls":[{"id":"call_1","type":"function",` +
+		`"function":{"name":"ls","arguments":"{\"dir\":\"/\"}"}}]},"finish_reason":"tool_calls"}],` +
+		`"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}`
+	messagesOnce := `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text",` +
+		`"text":"Hello"},{"type":"tool_use","id":"toolu_1","name":"ls","input":{"dir":"/"}}],` +
+		`"stop_reason":"tool_use","usage":{"input_tokens":9,"output_tokens":2}}`
+	chatAsk := `{"model":"m","max_tokens":100,%s"messages":[{"role":"system","content":"Be brief"},` +
+		`{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image_url",` +
+		`"image_url":{"url":"data:image/png;base64,AAAA"}}]},{"role":"assistant","content":null,` +
+		`"tool_calls":[{"id":"t0","type":"function","function":{"name":"ls","arguments":"{}"}}]},{"role":"tool",` +
+		`"tool_call_id":"t0","content":"a b"}],"tools":[{"type":"function","function":{"name":"ls",` +
+		`"description":"list","parameters":{"type":"object"}}}],"tool_choice":"auto"}`
+	messagesAsk := `{"model":"m","max_tokens":100,%s"system":[{"type":"text","text":"Be brief",` +
+		`"cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text",` +
+		`"text":"hi"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},` +
+		`{"role":"assistant","content":[{"type":"tool_use","id":"t0","name":"ls","input":{}}]},{"role":"user",` +
+		`"content":[{"type":"tool_result","tool_use_id":"t0","content":"a b"}]}],"tools":[{"name":"ls",` +
+		`"description":"list","input_schema":{"type":"object"}}],"tool_choice":{"type":"auto"}}`
+	responsesAsk := `{"model":"m","max_output_tokens":100,%s"instructions":"Be brief","input":[{"type":"message",` +
+		`"role":"user","content":[{"type":"input_text","text":"hi"},{"type":"input_image",` +
+		`"image_url":"data:image/png;base64,AAAA"}]},{"type":"reasoning","summary":[]},{"type":"function_call",` +
+		`"call_id":"t0","name":"ls","arguments":"{}"},{"type":"function_call_output","call_id":"t0","output":"a ` +
+		`b"}],"tools":[{"type":"function","name":"ls","description":"list","parameters":{"type":"object"}},` +
+		`{"type":"web_search"}],"tool_choice":"auto"}`
 	for name, c := range map[string]struct {
 		kind         money.ModelKind
 		path, ask    string
@@ -167,8 +199,11 @@ func TestEveryDialectIsServedByEveryUpstream(t *testing.T) {
 		"chat by chat": {money.ModelOpenAI, chatPath, chatAsk, chatOnce, chatTools, []string{`"max_completion_tokens":100`},
 			[]string{chatOnce}, []string{`"finish_reason":"tool_calls"`}},
 		"responses by responses": {money.ModelOpenAI, "/v1/responses", responsesAsk,
-			`{"id":"r","object":"response","output":[],"usage":{"input_tokens":9,"output_tokens":2,"input_tokens_details":{"cached_tokens":0}}}`,
-			"event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\nevent: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":25,\"output_tokens\":15}}}\n\n",
+			`{"id":"r","object":"response","output":[],"usage":{"input_tokens":9,"output_tokens":2,` +
+				`"input_tokens_details":{"cached_tokens":0}}}`,
+			"event: response.output_text.delta\ndata: " +
+				"{\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\nevent: response.completed\ndata: " +
+				"{\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":25,\"output_tokens\":15}}}\n\n",
 			[]string{`"max_output_tokens":100`, `"store":false`}, []string{`"object":"response"`},
 			[]string{"event: response.completed\n"}},
 	} {
@@ -548,7 +583,8 @@ func TestRequestsThatCanNotBePaidForAreRefused(t *testing.T) {
 		{chatPath, `{"model":"m","max_tokens":"9"}`, "max_tokens"},
 		{chatPath, `{"model":"m","n":99}`, "n:"},
 		{chatPath, `{"model":"m","modalities":["audio"]}`, "modalities"},
-		{chatPath, `{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}`, "fetches"},
+		{chatPath, `{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}`,
+			"fetches"},
 		{chatPath, `{"model":"m","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"x"}}]}]}`,
 			"paid for"},
 		{"/v1/responses", `{"model":"m","previous_response_id":"r"}`, "previous_response_id"},
@@ -601,7 +637,8 @@ func TestWaitsBetweenAttemptsDiffer(t *testing.T) {
 func TestEmbeddings(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, replay("application/json",
-		`{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.1]}],"model":"e","usage":{"prompt_tokens":5,"total_tokens":5}}`))
+		`{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.1]}],"model":"e",`+
+			`"usage":{"prompt_tokens":5,"total_tokens":5}}`))
 	b := newBench(t, provider(money.ModelAnthropic, "claude", u.URL), provider(money.ModelOllama, "box", u.URL))
 	status, out := b.post("/v1/embeddings", `{"model":"e","input":"hello"}`)
 	if status != 200 {
@@ -751,7 +788,8 @@ func TestOnlyWhatRunsAtTheClientAndCostsNothingMoreIsHandedOn(t *testing.T) {
 		`{"type":"message","content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`))
 	b := newBench(t, provider(money.ModelAnthropic, "up", u.URL))
 	status, out := b.post(messagesPath+"?beta=true",
-		`{"model":"m","max_tokens":5,"speed":"fast","service_tier":"auto","mcp_servers":[{}],"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"}]}`,
+		`{"model":"m","max_tokens":5,"speed":"fast","service_tier":"auto","mcp_servers":[{}],"messages":[],`+
+			`"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"}]}`,
 		"anthropic-beta", "claude-code-20250219,context-1m-2025-08-07,fine-grained-tool-streaming-2025-05-14", "x-api-key",
 		"pcp_run_token")
 	if status != 200 {

@@ -231,7 +231,8 @@ func readGenerate(f fields) (*request, *refusal) {
 				}
 				one = part{kind: resultPart, id: p.Response.ID, text: string(p.Response.Response)}
 			default:
-				return nil, invalid("contents: only texts, images, calls of functions and their results can be translated for this upstream")
+				return nil, invalid("contents: only texts, images, calls of functions and their results can be " +
+					"translated for this upstream")
 			}
 			r.say(c.Role == "model", one)
 		}

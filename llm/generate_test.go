@@ -14,16 +14,25 @@ import (
 // A request as Google's clients send it: calls of functions have no IDs.
 const generateAsk = `{"systemInstruction":{"role":"user","parts":[{"text":"Be brief"}]},"contents":[
 	{"role":"user","parts":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]},
-	{"role":"model","parts":[{"thought":true,"text":"hm"},{"functionCall":{"name":"ls","args":{"dir":"a"}}},{"functionCall":{"name":"ls","args":{"dir":"b"}}}]},
-	{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"a b"}}},{"functionResponse":{"name":"ls","response":{"output":"c"}}}]}],
-	"tools":[{"functionDeclarations":[{"name":"ls","description":"list","parameters":{"type":"OBJECT","properties":{"dir":{"type":"STRING"}}}}]},{"googleSearch":{}}],
+	{"role":"model","parts":[{"thought":true,"text":"hm"},{"functionCall":{"name":"ls","args":{"dir":"a"}}},` +
+	`{"functionCall":{"name":"ls","args":{"dir":"b"}}}]},
+	{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"a b"}}},` +
+	`{"functionResponse":{"name":"ls","response":{"output":"c"}}}]}],
+	"tools":[{"functionDeclarations":[{"name":"ls","description":"list","parameters":{"type":"OBJECT",` +
+	`"properties":{"dir":{"type":"STRING"}}}}]},{"googleSearch":{}}],
 	"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["ls"]}},
-	"generationConfig":{"maxOutputTokens":100,"temperature":0.5,"topP":0.9,"stopSequences":["END"],"thinkingConfig":{"thinkingBudget":9}},"safetySettings":[]}`
+	"generationConfig":{"maxOutputTokens":100,"temperature":0.5,"topP":0.9,"stopSequences":["END"],` +
+	`"thinkingConfig":{"thinkingBudget":9}},"safetySettings":[]}`
 
 func TestGoogleClientsAreServedByEveryUpstream(t *testing.T) {
 	t.Parallel()
-	chatOnce := `{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello","tool_calls":[{"id":"call_1","type":"function","function":{"name":"ls","arguments":"{\"dir\":\"/\"}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}`
-	messagesOnce := `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Hello"},{"type":"tool_use","id":"toolu_1","name":"ls","input":{"dir":"/"}}],"stop_reason":"tool_use","usage":{"input_tokens":9,"output_tokens":2}}`
+	chatOnce := `{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,` +
+		`"message":{"role":"assistant","content":"Hello","tool_calls":[{"id":"call_1","type":"function",` +
+		`"function":{"name":"ls","arguments":"{\"dir\":\"/\"}"}}]},"finish_reason":"tool_calls"}],` +
+		`"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}`
+	messagesOnce := `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text",` +
+		`"text":"Hello"},{"type":"tool_use","id":"toolu_1","name":"ls","input":{"dir":"/"}}],` +
+		`"stop_reason":"tool_use","usage":{"input_tokens":9,"output_tokens":2}}`
 	for name, c := range map[string]struct {
 		kind         money.ModelKind
 		once, stream string
@@ -99,7 +108,8 @@ func TestGoogleClientsAreServedByEveryUpstream(t *testing.T) {
 func TestWhatGoogleClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, replay("application/json",
-		`{"choices":[{"message":{"content":"x"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`))
+		`{"choices":[{"message":{"content":"x"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,`+
+			`"completion_tokens":1}}`))
 	up := provider(money.ModelCompatible, "up", u.URL)
 	up.Models = []money.ModelRoute{{Name: "gemini-*", As: "small"}, {Name: "local/qwen:7b", As: "qwen"}}
 	b := newBench(t, up)
@@ -151,7 +161,8 @@ func TestWhatGoogleClientsAreRefused(t *testing.T) {
 // the bound that was granted.
 func FuzzGenerate(f *testing.F) {
 	f.Add([]byte(generateAsk))
-	f.Add([]byte(`{"contents":[{"parts":[{"functionCall":{"name":"a"}}]}],"generationConfig":{"responseSchema":{"type":"ARRAY","items":[{"type":7}]}}}`))
+	f.Add([]byte(`{"contents":[{"parts":[{"functionCall":{"name":"a"}}]}],` +
+		`"generationConfig":{"responseSchema":{"type":"ARRAY","items":[{"type":7}]}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		shaped, bad := generateFields("m", true, false, body)
 		if bad != nil {

@@ -100,7 +100,8 @@ func (r *request) sayGenerate() (fields, *refusal) {
 				one.Text = &p.text
 			case imagePart:
 				if p.media == "" {
-					return nil, invalid("An image that the upstream fetches by itself can not be translated for this upstream; send its content")
+					return nil, invalid("An image that the upstream fetches by itself can not be translated for " +
+						"this upstream; send its content")
 				}
 				one.Inline = &generateInline{Type: p.media, Data: p.data}
 			case callPart:

@@ -11,12 +11,19 @@ import (
 )
 
 // googleStream is an answer in Google's dialect: thinking, words, two calls.
-var googleStream = google(`"candidates":[{"content":{"parts":[{"text":"hm","thought":true}],"role":"model"}}],"usageMetadata":{"promptTokenCount":50,"thoughtsTokenCount":4,"totalTokenCount":54}`) +
-	google(`"candidates":[{"content":{"parts":[{"text":"Hello"},{"functionCall":{"name":"ls","args":{"dir":"/tmp"}},"thoughtSignature":"c2ln"},{"functionCall":{"id":"own","name":"ls","args":{}}}],"role":"model"}}]`) +
-	google(`"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":50,"candidatesTokenCount":12,"thoughtsTokenCount":4,"totalTokenCount":66}`)
+var googleStream = google(`"candidates":[{"content":{"parts":[{"text":"hm","thought":true}],"role":"model"}}],`+
+	`"usageMetadata":{"promptTokenCount":50,"thoughtsTokenCount":4,"totalTokenCount":54}`) +
+	google(`"candidates":[{"content":{"parts":[{"text":"Hello"},{"functionCall":{"name":"ls",`+
+		`"args":{"dir":"/tmp"}},"thoughtSignature":"c2ln"},{"functionCall":{"id":"own","name":"ls","args":{}}}],`+
+		`"role":"model"}}]`) +
+	google(`"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP"}],`+
+		`"usageMetadata":{"promptTokenCount":50,"candidatesTokenCount":12,"thoughtsTokenCount":4,"totalTokenCount":66}`)
 
-const googleOnce = `{"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"text":"Hello"},{"functionCall":{"name":"ls","args":{"dir":"/tmp"}},"thoughtSignature":"c2ln"}],"role":"model"},"finishReason":"STOP","index":0}],` +
-	`"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"thoughtsTokenCount":3,"totalTokenCount":14},"modelVersion":"m"}`
+const googleOnce = `{"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"text":"Hello"},` +
+	`{"functionCall":{"name":"ls","args":{"dir":"/tmp"}},"thoughtSignature":"c2ln"}],"role":"model"},` +
+	`"finishReason":"STOP","index":0}],` +
+	`"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"thoughtsTokenCount":3,"totalTokenCount":14},` +
+	`"modelVersion":"m"}`
 
 // checkGenerate fails unless a request of Google's dialect is bounded by 7, and holds
 // nothing but what is known to cost its tokens.
@@ -105,9 +112,11 @@ func TestGoogleClientsPassToGemini(t *testing.T) {
 		t.Errorf("%d was set aside", ask.Want)
 	}
 	for body, want := range map[string]string{
-		`{"contents":[{"parts":[{"inlineData":{"mimeType":"audio/mp3","data":"AAAA"}}]}]}`:                                                                       "can be translated",
-		`{"contents":[{"parts":[{"fileData":{"fileUri":"https://x/y.pdf"}}]}]}`:                                                                                  "can be translated",
-		`{"contents":[{"parts":[{"text":"x"}]}],"generationConfig":{"max_output_tokens":1000000,"maxOutputTokens":5,"candidateCount":1,"speechConfig":{"a":1}}}`: "",
+		`{"contents":[{"parts":[{"inlineData":{"mimeType":"audio/mp3",` +
+			`"data":"AAAA"}}]}]}`: "can be translated",
+		`{"contents":[{"parts":[{"fileData":{"fileUri":"https://x/y.pdf"}}]}]}`: "can be translated",
+		`{"contents":[{"parts":[{"text":"x"}]}],"generationConfig":{"max_output_tokens":1000000,` +
+			`"maxOutputTokens":5,"candidateCount":1,"speechConfig":{"a":1}}}`: "",
 	} {
 		n := u.asked()
 		status, out := b.post(at+"generateContent", body)
@@ -127,19 +136,26 @@ func TestOtherClientsAreTranslatedToGemini(t *testing.T) {
 	t.Parallel()
 	u, p := googleUp(t)
 	b := newBench(t, p)
-	const talk = `{"model":"gemini-3-pro","max_tokens":100,"stream":true,"system":"Be brief","thinking":{"type":"enabled","budget_tokens":64},"temperature":0.5,"stop_sequences":["END"],"messages":[
-		{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},
-		{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"x"},{"type":"tool_use","id":"t1","name":"ls","input":{"dir":"a"}},{"type":"tool_use","id":"t2","name":"ls","input":{}}]},
-		{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"{\"files\":2}"},{"type":"tool_result","tool_use_id":"t1","content":"no such thing","is_error":true}]}],
-		"tools":[{"name":"ls","description":"list","input_schema":{"type":"object","properties":{"dir":{"type":"string"}},"additionalProperties":false}}],"tool_choice":{"type":"tool","name":"ls"}}`
+	const talk = `{"model":"gemini-3-pro","max_tokens":100,"stream":true,"system":"Be brief",` +
+		`"thinking":{"type":"enabled","budget_tokens":64},"temperature":0.5,"stop_sequences":["END"],"messages":[
+		{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image","source":{"type":"base64",` +
+		`"media_type":"image/png","data":"AAAA"}}]},
+		{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"x"},{"type":"tool_use",` +
+		`"id":"t1","name":"ls","input":{"dir":"a"}},{"type":"tool_use","id":"t2","name":"ls","input":{}}]},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"{\"files\":2}"},` +
+		`{"type":"tool_result","tool_use_id":"t1","content":"no such thing","is_error":true}]}],
+		"tools":[{"name":"ls","description":"list","input_schema":{"type":"object",` +
+		`"properties":{"dir":{"type":"string"}},"additionalProperties":false}}],"tool_choice":{"type":"tool","name":"ls"}}`
 	status, out := b.post(messagesPath, talk)
 	if status != 200 || u.paths[0] != "/v1beta/models/gemini-3-pro:streamGenerateContent" {
 		t.Fatal(status, out, u.paths[0])
 	}
 	wantText(t, u.body(0), `"systemInstruction":{"parts":[{"text":"Be brief"}]}`,
 		`{"role":"user","parts":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]}`,
-		`{"role":"model","parts":[{"thoughtSignature":"skip_thought_signature_validator","functionCall":{"id":"t1","name":"ls","args":{"dir":"a"}}},{"functionCall":{"id":"t2","name":"ls","args":{}}}]}`,
-		`{"functionResponse":{"id":"t2","name":"ls","response":{"files":2}}},{"functionResponse":{"id":"t1","name":"ls","response":{"error":"no such thing"}}}`,
+		`{"role":"model","parts":[{"thoughtSignature":"skip_thought_signature_validator",`+
+			`"functionCall":{"id":"t1","name":"ls","args":{"dir":"a"}}},{"functionCall":{"id":"t2","name":"ls","args":{}}}]}`,
+		`{"functionResponse":{"id":"t2","name":"ls","response":{"files":2}}},{"functionResponse":{"id":"t1",`+
+			`"name":"ls","response":{"error":"no such thing"}}}`,
 		`"parametersJsonSchema":{"type":"object"`,
 		`"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["ls"]}}`,
 		`"maxOutputTokens":100`, `"thinkingConfig":{"includeThoughts":true}`, `"temperature":0.5`, `"stopSequences":["END"]`)
@@ -157,7 +173,8 @@ func TestOtherClientsAreTranslatedToGemini(t *testing.T) {
 		t.Error(status, u.body(1))
 	}
 	status, out = b.post("/v1/responses",
-		`{"model":"gemini-3-pro","input":"hi","stream":true,"max_output_tokens":50,"reasoning":{"summary":"auto"},"text":{"format":{"type":"json_schema","name":"x","schema":{"type":"object"}}}}`)
+		`{"model":"gemini-3-pro","input":"hi","stream":true,"max_output_tokens":50,`+
+			`"reasoning":{"summary":"auto"},"text":{"format":{"type":"json_schema","name":"x","schema":{"type":"object"}}}}`)
 	wantText(t, out, "response.reasoning_summary_text.delta", `"type":"function_call"`, "response.completed",
 		`"output_tokens":16`)
 	wantText(t, u.body(2), `"responseMimeType":"application/json"`, `"responseJsonSchema":{"type":"object"}`,
@@ -167,7 +184,8 @@ func TestOtherClientsAreTranslatedToGemini(t *testing.T) {
 	}
 	checkEvents(t, out)
 	status, out = b.post(messagesPath,
-		`{"model":"gemini-3-pro","max_tokens":9,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"none","content":"x"}]}]}`)
+		`{"model":"gemini-3-pro","max_tokens":9,"messages":[{"role":"user","content":[{"type":"tool_result",`+
+			`"tool_use_id":"none","content":"x"}]}]}`)
 	if status != 400 || !strings.Contains(out, "answers no call") {
 		t.Error(status, out)
 	}
@@ -181,8 +199,12 @@ func TestChatsWithGeminiAreSigned(t *testing.T) {
 		`{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`))
 	p := provider(money.ModelGemini, "up", u.URL+"/v1beta")
 	b := newBench(t, p)
-	talk := `{"model":"gemini-3-pro","messages":[{"role":"user","content":"hi"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
-		`{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","extra_content":{"google":{"thought_signature":"c2ln"}},"function":{"name":"f","arguments":"{}"}}]}]}`
+	talk := `{"model":"gemini-3-pro","messages":[{"role":"user","content":"hi"},{"role":"assistant",` +
+		`"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b",` +
+		`"type":"function","function":{"name":"f","arguments":"{}"}}]},` +
+		`{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","tool_calls":[{"id":"c",` +
+		`"type":"function","extra_content":{"google":{"thought_signature":"c2ln"}},"function":{"name":"f",` +
+		`"arguments":"{}"}}]}]}`
 	if status, out := b.post(chatPath, talk); status != 200 || u.paths[0] != "/v1beta/openai/chat/completions" {
 		t.Fatal(status, out, u.paths)
 	}
@@ -207,9 +229,12 @@ func TestChatsWithGeminiAreSigned(t *testing.T) {
 func TestWhatGeminiBlocks(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":12,"totalTokenCount":12}}`:                               `"stop_reason":"refusal"`,
-		`{"candidates":[{"finishReason":"SAFETY"}],"usageMetadata":{"promptTokenCount":12,"totalTokenCount":12}}`:                                            `"stop_reason":"refusal"`,
-		`{"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"MAX_TOKENS"}],"usageMetadata":{"promptTokenCount":12,"candidatesTokenCount":1}}`: `"stop_reason":"max_tokens"`,
+		`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":12,` +
+			`"totalTokenCount":12}}`: `"stop_reason":"refusal"`,
+		`{"candidates":[{"finishReason":"SAFETY"}],"usageMetadata":{"promptTokenCount":12,` +
+			`"totalTokenCount":12}}`: `"stop_reason":"refusal"`,
+		`{"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"MAX_TOKENS"}],` +
+			`"usageMetadata":{"promptTokenCount":12,"candidatesTokenCount":1}}`: `"stop_reason":"max_tokens"`,
 		`{"modelVersion":"m"}`: `upstream_garbage`,
 	} {
 		u := newUpstream(t, replay("application/json", body))

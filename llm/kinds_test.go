@@ -72,19 +72,25 @@ func wires() map[string]wire {
 		"Ollama": kind(money.ModelOllama, func(w *wire) {
 			w.stream[0] = said(`"system_fingerprint":"fp_ollama",` + begins)
 			w.busy, w.reason = `{"error":"server busy, please try again.  maximum pending requests exceeded"}`, ""
-			w.fault = `data: {"error":{"message":"llama runner process has terminated","type":"api_error","param":null,"code":null}}` + "\n\n"
+			w.fault = `data: {"error":{"message":"llama runner process has terminated","type":"api_error",` +
+				`"param":null,"code":null}}` + "\n\n"
 		}),
 		// The first piece is of the role alone, and may hold logprobs; errors lie flat.
 		"vLLM": kind(money.ModelVLLM, func(w *wire) {
-			w.stream[0] = said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null`) + said(begins)
-			w.stream[1] = said(goesOn) + said(`"choices":[{"index":0,"delta":{"content":""},"logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null}]`)
-			w.busy, w.reason = `{"object":"error","message":"the engine is full","type":"TooManyRequests","param":null,"code":429}`, "the engine is full"
+			w.stream[0] = said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,`+
+				`"finish_reason":null}],"prompt_token_ids":null`) + said(begins)
+			w.stream[1] = said(goesOn) +
+				said(`"choices":[{"index":0,"delta":{"content":""},"logprobs":null,"finish_reason":"stop",`+
+					`"stop_reason":null,"token_ids":null}]`)
+			w.busy, w.reason = `{"object":"error","message":"the engine is full","type":"TooManyRequests",`+
+				`"param":null,"code":429}`, "the engine is full"
 		}),
 		// Timings and the names of its own beside the usual; its list is told twice.
 		"llama.cpp": kind(money.ModelLlamaCpp, func(w *wire) {
 			w.stream[0] = said(`"system_fingerprint":"b7000-abc",`+strings.Replace(begins, `"Hello "`, "null", 1)) +
 				said(`"choices":[{"finish_reason":null,"index":0,"delta":{"content":"Hello "}}]`)
-			w.stream[2] = said(`"choices":[],"usage":{"completion_tokens":2,"prompt_tokens":9,"total_tokens":11},"timings":{"cache_n":4,"prompt_n":5,"prompt_ms":31.0,"predicted_n":2,"predicted_per_second":88.5}`) + over
+			w.stream[2] = said(`"choices":[],"usage":{"completion_tokens":2,"prompt_tokens":9,"total_tokens":11},`+
+				`"timings":{"cache_n":4,"prompt_n":5,"prompt_ms":31.0,"predicted_n":2,"predicted_per_second":88.5}`) + over
 			w.busy, w.reason = `{"error":{"code":429,"message":"all slots are taken","type":"unavailable_error"}}`,
 				"all slots are taken"
 			w.fault = `error: {"code":500,"message":"context shift is disabled","type":"server_error"}` + "\n\n"
@@ -102,7 +108,10 @@ func wires() map[string]wire {
 		"OpenAI": kind(money.ModelOpenAI, func(w *wire) {
 			more := `"service_tier":"default","system_fingerprint":"fp_1","usage":null,"obfuscation":"x1y2",`
 			w.stream[0], w.stream[1] = said(more+begins), said(more+goesOn)+said(more+ends)
-			w.stream[2] = said(`"choices":[],"usage":{"prompt_tokens":2000,"completion_tokens":42,"total_tokens":2042,"prompt_tokens_details":{"cached_tokens":1920,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":40,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`) + over
+			w.stream[2] = said(`"choices":[],"usage":{"prompt_tokens":2000,"completion_tokens":42,`+
+				`"total_tokens":2042,"prompt_tokens_details":{"cached_tokens":1920,"audio_tokens":0},`+
+				`"completion_tokens_details":{"reasoning_tokens":40,"audio_tokens":0,`+
+				`"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`) + over
 			w.in, w.cached, w.out, w.much = 80, 1920, 42, [2]string{`"completion_tokens":42`,
 				`"completion_tokens":90000000000000`}
 			w.sent[1] = `"max_completion_tokens":100`
@@ -113,7 +122,9 @@ func wires() map[string]wire {
 			in: 28, cached: 7, out: 15, much: [2]string{`"output_tokens":15`, `"output_tokens":90000000000000`},
 			stream: []string{
 				`event: message_start
-data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"model":"m","stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":25,"cache_read_input_tokens":7,"cache_creation_input_tokens":3,"output_tokens":1}}}
+data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],` +
+					`"model":"m","stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":25,` +
+					`"cache_read_input_tokens":7,"cache_creation_input_tokens":3,"output_tokens":1}}}
 
 event: content_block_start
 data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
@@ -139,18 +150,26 @@ data: {"type":"message_stop"}
 `},
 			busy:   `{"type":"error","error":{"type":"rate_limit_error","message":"too many requests"},"request_id":"req_1"}`,
 			reason: "too many requests",
-			fault:  "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
-			models: `{"data":[{"type":"model","id":"m","display_name":"M","created_at":"2026-01-01T00:00:00Z"}],"has_more":false,"first_id":"m","last_id":"m"}`},
+			fault: "event: error\ndata: " +
+				"{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
+			models: `{"data":[{"type":"model","id":"m","display_name":"M","created_at":"2026-01-01T00:00:00Z"}],` +
+				`"has_more":false,"first_id":"m","last_id":"m"}`},
 		// Comments keep the connection alive; what it charged stands beside what was
 		// used; a fault is a piece with an error at its top.
 		"OpenRouter": kind(money.ModelOpenRouter, func(w *wire) {
 			w.base, w.path, w.list, w.billed = "/api/v1", "/api/v1"+path, "/api/v1/models", 14_000
 			w.stream[0] = ": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\n" + said(`"provider":"Somebody",`+begins)
 			w.stream[1] = ": OPENROUTER PROCESSING\n\n" + said(goesOn) +
-				said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"stop","native_finish_reason":"end_turn","logprobs":null}]`)
-			w.stream[2] = said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null,"native_finish_reason":null}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11,"cost":0.00014,"is_byok":false,"cost_details":{"upstream_inference_cost":null},"prompt_tokens_details":{"cached_tokens":0}}`) + over
-			w.busy, w.reason = `{"error":{"code":429,"message":"too many requests","metadata":{"provider_name":"Somebody"}},"user_id":"user_1"}`, "too many requests"
-			w.fault = said(`"provider":"Somebody","error":{"code":502,"message":"Provider disconnected"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]`)
+				said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"stop",`+
+					`"native_finish_reason":"end_turn","logprobs":null}]`)
+			w.stream[2] = said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},`+
+				`"finish_reason":null,"native_finish_reason":null}],"usage":{"prompt_tokens":9,`+
+				`"completion_tokens":2,"total_tokens":11,"cost":0.00014,"is_byok":false,`+
+				`"cost_details":{"upstream_inference_cost":null},"prompt_tokens_details":{"cached_tokens":0}}`) + over
+			w.busy, w.reason = `{"error":{"code":429,"message":"too many requests",`+
+				`"metadata":{"provider_name":"Somebody"}},"user_id":"user_1"}`, "too many requests"
+			w.fault = said(`"provider":"Somebody","error":{"code":502,"message":"Provider disconnected"},` +
+				`"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]`)
 		}),
 		// Asked in its own dialect, but by clients of OpenAI's: below. All pieces tell what
 		// was used so far, thinking by itself; the stream ends without a last word.
@@ -160,11 +179,18 @@ data: {"type":"message_stop"}
 				`"contents":[{"role":"user","parts":[{"text":`}, in: 2, cached: 7, out: 52,
 			much: [2]string{`"thoughtsTokenCount":50`, `"thoughtsTokenCount":90000000000000`},
 			stream: []string{
-				google(`"candidates":[{"content":{"parts":[{"text":"Let me see","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":40,"totalTokenCount":49}`) +
-					google(`"candidates":[{"content":{"parts":[{"text":"Hello "}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":1,"thoughtsTokenCount":50,"totalTokenCount":60}`),
-				google(`"candidates":[{"content":{"parts":[{"text":"there","thoughtSignature":"c2ln"}],"role":"model"},"index":0}]`),
-				google(`"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"thoughtsTokenCount":50,"cachedContentTokenCount":7,"totalTokenCount":61,"promptTokensDetails":[{"modality":"TEXT","tokenCount":9}]}`)},
-			busy:   `{"error":{"code":429,"message":"too many requests","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}`,
+				google(`"candidates":[{"content":{"parts":[{"text":"Let me see","thought":true}],"role":"model"},`+
+					`"index":0}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":40,"totalTokenCount":49}`) +
+					google(`"candidates":[{"content":{"parts":[{"text":"Hello "}],"role":"model"},"index":0}],`+
+						`"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":1,"thoughtsTokenCount":50,"totalTokenCount":60}`),
+				google(`"candidates":[{"content":{"parts":[{"text":"there","thoughtSignature":"c2ln"}],` +
+					`"role":"model"},"index":0}]`),
+				google(`"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP",` +
+					`"index":0}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,` +
+					`"thoughtsTokenCount":50,"cachedContentTokenCount":7,"totalTokenCount":61,` +
+					`"promptTokensDetails":[{"modality":"TEXT","tokenCount":9}]}`)},
+			busy: `{"error":{"code":429,"message":"too many requests","status":"RESOURCE_EXHAUSTED",` +
+				`"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}`,
 			reason: "too many requests",
 			fault:  `data: {"error":{"code":503,"message":"The model is overloaded","status":"UNAVAILABLE"}}` + "\n\n",
 			models: strings.ReplaceAll(theList, `"id":"m"`, `"id":"models/m"`)},
@@ -178,7 +204,8 @@ data: {"type":"message_stop"}
 			w.stream[2] = said(ends+`,"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":61}`) + over
 			w.out, w.much = 52, [2]string{`"completion_tokens":2,"total_tokens":61`,
 				`"completion_tokens":2,"total_tokens":90000000000000`}
-			w.busy = `[{"error":{"code":429,"message":"too many requests","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}]`
+			w.busy = `[{"error":{"code":429,"message":"too many requests","status":"RESOURCE_EXHAUSTED",` +
+				`"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}]`
 			w.models = strings.ReplaceAll(theList, `"id":"m"`, `"id":"models/m"`)
 		}),
 	}
@@ -317,11 +344,13 @@ func TestWhatAnUpstreamCharged(t *testing.T) {
 			if strings.Contains(c.usage, `"completion_tokens":0`) {
 				text = strings.Repeat("word ", 500)
 			}
-			body := fmt.Sprintf(`{"object":"chat.completion","choices":[{"index":0,"message":{"content":%q},"finish_reason":"stop"}],"usage":{%s}}`, text, c.usage)
+			body := fmt.Sprintf(`{"object":"chat.completion","choices":[{"index":0,"message":{"content":%q},`+
+				`"finish_reason":"stop"}],"usage":{%s}}`, text, c.usage)
 			answer, asked := replay("application/json", body), ask
 			if stream {
 				answer, asked = sse(said(fmt.Sprintf(`"choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]`, text))+
-					said(`"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{`+c.usage+`}`)+"data: [DONE]\n\n"), askStream
+					said(`"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{`+c.usage+`}`)+"data: [DONE]\n\n"),
+					askStream
 			}
 			u := newUpstream(t, answer)
 			b := newBench(t, provider(c.kind, "up", u.URL))

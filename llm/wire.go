@@ -77,7 +77,8 @@ type tool struct {
 }
 
 // customSchema is the schema of a custom tool as a function.
-var customSchema = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)
+var customSchema = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},` +
+	`"required":["input"],"additionalProperties":false}`)
 
 func (r *request) say(assistant bool, p ...part) {
 	if len(p) == 0 {
