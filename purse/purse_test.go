@@ -248,7 +248,8 @@ func TestPartitionsAndRestarts(t *testing.T) {
 		over, under := spendThroughPartitions(t, seed, seen)
 		worst, least = max(worst, over), min(least, under)
 	}
-	t.Logf("worst overspend: %d micro-cents (closest to a limit: %d below it); least that was booked beyond what was spent: %d; %v", max(worst, 0), max(-worst, 0), least, seen)
+	t.Logf("worst overspend: %d micro-cents (closest to a limit: %d below it); least that was booked beyond what "+
+		"was spent: %d; %v", max(worst, 0), max(-worst, 0), least, seen)
 	if worst > 0 {
 		t.Errorf("overspent by %d micro-cents", worst)
 	}
