@@ -84,7 +84,8 @@ func comparePart(ctx context.Context, b *bench) (err error) {
 		fmt.Println(strings.TrimSuffix(line, ";"), "memory", mem, "and", other)
 	}
 	for _, k := range kinds {
-		row(k+", to the other binary", fmt.Sprintf("%s of %s", spread(ratios[k], "x"), spread(rates[1][k], "/s")), "≥ 0.97x")
+		row(k+", to the other binary", fmt.Sprintf("%s of %s", spread(ratios[k], "x"), spread(rates[1][k], "/s")),
+			"≥ 0.97x")
 		row("CPU of all nodes for it, to the other's", fmt.Sprintf("%s of %s", spread(costs[k], "x"),
 			spread(cpu[1][k], " µs")), "")
 	}

@@ -31,8 +31,10 @@ var processLines = []fromRoom{
 
 // handlerLines are of a whole node, with logs and inboxes.
 var handlerLines = []fromRoom{
-	{"AtRest/handler", "MB", "10,000 WASM processes at rest, called once each (on_message), memory", 1, "%.0f MB", "≤ 100 MB"},
-	{"AtRest/handler", "%core", "the same, processor, beyond that of the node without them", 1, "%.2f %% of a core", "< 1 %"},
+	{"AtRest/handler", "MB", "10,000 WASM processes at rest, called once each (on_message), memory", 1, "%.0f MB",
+		"≤ 100 MB"},
+	{"AtRest/handler", "%core", "the same, processor, beyond that of the node without them", 1, "%.2f %% of a core",
+		"< 1 %"},
 	{"AtRest/handler", "%own", "the node without them, processor", 1, "%.2f %% of a core", ""},
 	{"AtRest/fresh", "MB", "the same before their first message, memory", 1, "%.0f MB", ""},
 }
@@ -101,8 +103,8 @@ func besideNATS(ctx context.Context, b *bench) error {
 	for i := range 2 {
 		addr := fmt.Sprintf("127.0.0.1:%d", 24811+i)
 		conf := filepath.Join(dir, fmt.Sprintf("n%d.conf", i))
-		text := fmt.Sprintf("server_name: n%d\nlisten: %s\ncluster { name: c, listen: 127.0.0.1:%d, routes: [nats://127.0.0.1:24821] }\n",
-			i, addr, 24821+i)
+		text := fmt.Sprintf("server_name: n%d\nlisten: %s\ncluster { name: c, listen: 127.0.0.1:%d, routes: "+
+			"[nats://127.0.0.1:24821] }\n", i, addr, 24821+i)
 		if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 			return err
 		}
@@ -117,7 +119,8 @@ func besideNATS(ctx context.Context, b *bench) error {
 		}()
 		addrs = append(addrs, addr)
 	}
-	for _, w := range []struct{ at, what string }{{addrs[0], "nats-server, one server"}, {addrs[1], "nats-server, across two"}} {
+	for _, w := range []struct{ at, what string }{{addrs[0], "nats-server, one server"},
+		{addrs[1], "nats-server, across two"}} {
 		if err := natsRequests(ctx, b.Seconds, addrs[0], w.at, w.what); err != nil {
 			return fmt.Errorf("%s: %w", w.what, err)
 		}

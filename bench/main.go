@@ -66,7 +66,8 @@ var parts = []part{
 	{"runs", false, false, "how soon a child starts, and whether a node keeps up with 1,000 runs a minute", runs},
 	{"resident", false, false, "memory of a node, normal and small, under 12 runs a second and a minute after",
 		residentPart},
-	{"memory", false, false, "what agents remember: the index beside hnswlib, quality, 100,000 memories on three nodes, why", memoryPart},
+	{"memory", false, false,
+		"what agents remember: the index beside hnswlib, quality, 100,000 memories on three nodes, why", memoryPart},
 	{"compare", false, false, "writes of this binary beside those of another, in turns; needs -other", comparePart},
 	{"create", true, false, "POST issue", create},
 	{"checkout", true, true, "checkout beside etcd's claim", race},
@@ -83,7 +84,8 @@ var parts = []part{
 	{"sandbox", false, false, "calls, fuel and memory of sandboxed programs", sandboxPart},
 	{"gateway", false, false, "what the model gateway adds to its upstream", gatewayPart},
 	{"kernel", false, false, "processes and messages between them, beside nats-server; failover of a process", kernelPart},
-	{"board", false, false, "the pages in a browser: first load, scrolling, events, memory; what they add to the program", boardPart},
+	{"board", false, false,
+		"the pages in a browser: first load, scrolling, events, memory; what they add to the program", boardPart},
 	{"starved", false, false, "runs, leaders and writes of a mesh on an overloaded machine", starved},
 	{"failover", false, false, "leaders killed", failover},
 	{"deaths", false, false, "followers killed", deaths},
@@ -118,12 +120,14 @@ func main() {
 	flag.IntVar(&c.StarvedRuns, "starved-runs", 20, "runs at work in part starved")
 	flag.IntVar(&c.Runs, "runs", 2600, "runs in part resident, for each size of a node")
 	flag.StringVar(&c.Sizes, "sizes", "normal small", "sizes of the nodes in part resident")
-	flag.StringVar(&c.Memory, "memory", "", "steps of part memory: vectors library quality hybrid mesh idle why (default: all)")
+	flag.StringVar(&c.Memory, "memory", "",
+		"steps of part memory: vectors library quality hybrid mesh idle why (default: all)")
 	flag.StringVar(&c.Sets, "sets", "model lexical",
 		"vectors in part memory: of a sentence model, and of the program's own")
 	flag.IntVar(&c.Sentences, "sentences", 100_000, "sentences that part memory measures with")
 	flag.DurationVar(&c.Embed, "embed", 0,
-		"how long part memory has sentences embedded by a model; with fewer vectors than sentences it measures with those (default: until all are)")
+		"how long part memory has sentences embedded by a model; with fewer vectors than sentences it measures "+
+			"with those (default: until all are)")
 	flag.BoolVar(&c.Fill, "fill", false,
 		"step mesh of part memory ends when it is filled; with the same -dir, the next run measures")
 	flag.StringVar(&c.Other, "other", "", "another selvage binary, an older one, for part compare")

@@ -230,8 +230,9 @@ func (r *recallBench) quality(ctx context.Context) error {
 	for _, set := range []struct{ name, what string }{{"lee", "50 news texts that people judged (Lee)"},
 		{"wordnet", "words ask for their definition (WordNet)"}} {
 		of := func(by string) float64 { return got["Quality/"+set.name+" "+by] }
-		row("nDCG@10, "+set.what, fmt.Sprintf("BM25 alone %.3f; selvage-lexical-1 %.3f, with BM25 %.3f; multilingual-e5-small %.3f, with BM25 %.3f",
-			of("words"), of("lexical"), of("words+lexical"), of("model"), of("words+model")), "stated")
+		row("nDCG@10, "+set.what,
+			fmt.Sprintf("BM25 alone %.3f; selvage-lexical-1 %.3f, with BM25 %.3f; multilingual-e5-small %.3f, with BM25 %.3f",
+				of("words"), of("lexical"), of("words+lexical"), of("model"), of("words+model")), "stated")
 	}
 	return nil
 }

@@ -37,7 +37,8 @@ const (
 const closeIssue = `echo "closing $PAPERCLIP_TASK_ID"
 at=${PAPERCLIP_API_URL#http://}; at=${at%%/*}; body='{"status":"done"}'
 exec 3<>/dev/tcp/${at%:*}/${at##*:} || exit 1
-printf 'PATCH /api/issues/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nX-Paperclip-Run-Id: %s\r\nContent-Type: application/json\r\nContent-Length: %s\r\nConnection: close\r\n\r\n%s' \
+printf 'PATCH /api/issues/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nX-Paperclip-Run-Id: ` +
+	`%s\r\nContent-Type: application/json\r\nContent-Length: %s\r\nConnection: close\r\n\r\n%s' \
   "$PAPERCLIP_TASK_ID" "$at" "$PAPERCLIP_API_KEY" "$PAPERCLIP_RUN_ID" "${#body}" "$body" >&3
 read -r status <&3; echo "$status"; [[ $status == *" 200 "* ]]`
 
