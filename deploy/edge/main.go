@@ -140,7 +140,8 @@ func run(ctx context.Context, args []string) error {
 	}
 	began := time.Now()
 	say := func(at time.Time, what string) {
-		fmt.Printf("%s in %s, %s since the start\n", what, time.Since(at).Round(time.Second), time.Since(began).Round(time.Second))
+		fmt.Printf("%s in %s, %s since the start\n", what, time.Since(at).Round(time.Second),
+			time.Since(began).Round(time.Second))
 	}
 	for i, t := range r.targets {
 		at := time.Now()

@@ -67,7 +67,8 @@ func (b booted) release() {
 	if out, err := b.reads(&files, "tar", "-C", "/", "-xf", "-"); err != nil {
 		b.t.Fatalf("%v: %s", err, out)
 	}
-	b.must("sh", "-c", `command -v sudo || { printf '#!/bin/sh\nexec "$@"\n' >/usr/local/bin/sudo && chmod +x /usr/local/bin/sudo; }`)
+	b.must("sh", "-c",
+		`command -v sudo || { printf '#!/bin/sh\nexec "$@"\n' >/usr/local/bin/sudo && chmod +x /usr/local/bin/sudo; }`)
 }
 
 // wire connects two machines.
@@ -138,7 +139,8 @@ func (b booted) hidesNames() {
 	b.t.Helper()
 	const try = "/run/systemd/system/selvage-try.service"
 	b.must("sh", "-c", `sed -e '/^Restart/d; /^Watchdog/d; /^NotifyAccess/d; /^Environment/d; s|^Type=.*|Type=oneshot|' `+
-		`-e 's|^ExecStart=.*|ExecStart=/usr/bin/unshare --user --map-current-user --keep-caps /usr/bin/selvage run-shim --try-apart|' `+
+		`-e 's|^ExecStart=.*|ExecStart=/usr/bin/unshare --user --map-current-user --keep-caps /usr/bin/selvage `+
+		`run-shim --try-apart|' `+
 		`"$(systemctl show -P FragmentPath selvage.service)" > `+try+` && systemctl daemon-reload`)
 	if out, err := b.in("systemctl", "start", "selvage-try.service"); err != nil {
 		log, _ := b.in("journalctl", "--no-pager", "-o", "cat", "-u", "selvage-try")
@@ -276,7 +278,9 @@ func TestServiceUnderSystemd(t *testing.T) {
 	b.release()
 	second.release()
 	// A stuck node is found in ten seconds instead of a minute.
-	b.must("sh", "-c", "mkdir -p /etc/systemd/system/selvage.service.d && printf '[Service]\\nWatchdogSec=10\\nTimeoutAbortSec=5\\n' > /etc/systemd/system/selvage.service.d/quick.conf")
+	b.must("sh", "-c",
+		"mkdir -p /etc/systemd/system/selvage.service.d && printf "+
+			"'[Service]\\nWatchdogSec=10\\nTimeoutAbortSec=5\\n' > /etc/systemd/system/selvage.service.d/quick.conf")
 	asTheGuideSays(t, "../../docs/install-pi.md", b, second) // each install returns when the node has said that it serves
 	b.until("the second machine is a member", func() bool {
 		out, err := b.in("selvage", "members", "-o", "json")
@@ -349,7 +353,8 @@ func (b booted) dividesItsCgroup() {
 	has := strings.Fields(b.must("cat", "/sys/fs/cgroup/cgroup.controllers"))
 	for _, need := range []string{"memory", "pids"} {
 		if !slices.Contains(has, need) {
-			b.t.Logf("limits of cgroups are looked at by TestLimitsUnderSystemd: the controllers of this machine are %v, %s belongs to version 1", has, need)
+			b.t.Logf("limits of cgroups are looked at by TestLimitsUnderSystemd: the controllers of this machine "+
+				"are %v, %s belongs to version 1", has, need)
 			return
 		}
 		if got := b.must("cat", group+"/cgroup.subtree_control"); !slices.Contains(strings.Fields(got), need) {
