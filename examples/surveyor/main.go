@@ -129,7 +129,8 @@ func overview(ctx context.Context, repo string) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("Still here, on %s. %s has %d Go files with %d lines; its last commit is %s.\n\n"+
-		"I am an example that needs no model, and I do surveys: put `survey: gofmt`, `survey: comments` or `survey: todo` into the first line of the description.",
+		"I am an example that needs no model, and I do surveys: put `survey: gofmt`, `survey: comments` or "+
+		"`survey: todo` into the first line of the description.",
 		host, filepath.Base(repo), files, lines, strings.TrimSpace(last)), nil
 }
 
