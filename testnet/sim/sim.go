@@ -19,11 +19,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/scheduler"
+	"github.com/selvage-mesh/selvage/testnet/disk"
 	"github.com/selvage-mesh/selvage/testnet/link"
 )
 
@@ -42,7 +41,7 @@ type Mesh struct {
 type Peer struct {
 	Name string
 	Addr netip.AddrPort
-	disk *vfs.MemFS
+	disk *disk.Disk
 	dir  string
 	up   atomic.Pointer[Life] // nil while the machine is down
 }
@@ -74,7 +73,7 @@ func New(ctx context.Context, seed uint64, n int, dir string, log *slog.Logger,
 	for i := range n {
 		name := fmt.Sprintf("n%d", i+1)
 		m.Peers = append(m.Peers, &Peer{
-			Name: name, dir: filepath.Join(dir, name), disk: vfs.NewCrashableMem(),
+			Name: name, dir: filepath.Join(dir, name), disk: disk.New(),
 			Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), 9470),
 		})
 	}
@@ -140,7 +139,7 @@ func (m *Mesh) start(ctx context.Context, i int, token string) error {
 	l := &Life{conn: m.Net.Endpoint(p.Addr)}
 	conf := node.Config{
 		Dir: p.dir, Name: p.Name, MeshName: "sim", HTTP: "none", Join: token, Machine: "sim-" + p.Name, Size: node.SizeSmall,
-		Conn: l.conn, FS: notReusing{p.disk}, Advertise: p.Addr, Logger: m.log.With("node", p.Name),
+		Conn: l.conn, FS: p.disk, Advertise: p.Addr, Logger: m.log.With("node", p.Name),
 		Clock:    func() time.Duration { return time.Since(m.began) },
 		Adapters: map[string]scheduler.Adapter{},
 		TuneConsensus: func(c *consensus.Config) {
@@ -194,8 +193,7 @@ func (m *Mesh) Crash(lost int, which ...int) error {
 	}
 	for _, i := range which {
 		p := m.Peers[i]
-		p.disk = p.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100 - lost,
-			RNG: rand.New(rand.NewPCG(m.rng.Uint64(), 1))})
+		p.disk = p.disk.Crash(100-lost, rand.New(rand.NewPCG(m.rng.Uint64(), 1)))
 	}
 	// What is left of the old nodes goes on for a moment in a world of its own.
 	var wg sync.WaitGroup
@@ -239,16 +237,4 @@ func (m *Mesh) Close() error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// notReusing is a file system that makes a new file instead of using an old one
-// again: the memory file system takes its lock twice there, which hangs when a
-// clone waits for it in between.
-type notReusing struct{ vfs.FS }
-
-func (fs notReusing) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := fs.Remove(from); err != nil {
-		return nil, err
-	}
-	return fs.Create(to, c)
 }
