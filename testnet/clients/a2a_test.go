@@ -30,7 +30,7 @@ func a2aSDK(t *testing.T) string {
 	return python
 }
 
-// A listener is a webhook that keeps what it is told.
+// A listener is a webhook that keeps what it is told of one task; what is below it is told of another.
 type listener struct {
 	mu   sync.Mutex
 	told []string
@@ -38,6 +38,9 @@ type listener struct {
 }
 
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/hook" {
+		return
+	}
 	var e struct {
 		Task struct {
 			Status struct{ State string }

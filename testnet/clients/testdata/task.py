@@ -77,11 +77,12 @@ async def main() -> None:
         request.metadata["agent"] = "Idle"
         async for e in rest.send_message(request):
             waits = e.task
-        c = await rest.create_task_push_notification_config(t.TaskPushNotificationConfig(task_id=waits.id, id="mine", url=hook, token="x"))
+        mine = hook + "/mine"  # it may be told of this task before it is deleted
+        c = await rest.create_task_push_notification_config(t.TaskPushNotificationConfig(task_id=waits.id, id="mine", url=mine, token="x"))
         all_of = await client.list_task_push_notification_configs(t.ListTaskPushNotificationConfigsRequest(task_id=waits.id))
         one = await client.get_task_push_notification_config(t.GetTaskPushNotificationConfigRequest(task_id=waits.id, id="mine"))
         await rest.delete_task_push_notification_config(t.DeleteTaskPushNotificationConfigRequest(task_id=waits.id, id="mine"))
-        print("webhook", c.id, len(all_of.configs), one.url == hook, repr(one.token))
+        print("webhook", c.id, len(all_of.configs), one.url == mine, repr(one.token))
         over = await client.cancel_task(t.CancelTaskRequest(id=waits.id))
         print(state(waits.status.state), "then", state(over.status.state))
 
