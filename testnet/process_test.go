@@ -49,12 +49,20 @@ func freePorts(t *testing.T, n int) int {
 	return base
 }
 
-// processes starts a mesh of three real processes and ends it with the test.
+// processes starts a mesh of three real processes and ends it with the test, beside
+// others: they wait for elections and leases more than they compute.
 func processes(t *testing.T, nodeArgs ...string) *Processes {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("real processes are left out of -short")
 	}
+	t.Parallel()
+	return started(t, nodeArgs...)
+}
+
+// started starts them where t has the machine for itself.
+func started(t *testing.T, nodeArgs ...string) *Processes {
+	t.Helper()
 	port := freePorts(t, 6)
 	dir := t.TempDir()
 	p, err := Up(t.Context(), Options{Dir: dir, Bin: selvage, N: 3, HTTPPort: port, MeshPort: port + 3, Args: nodeArgs,
