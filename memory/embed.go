@@ -128,16 +128,13 @@ when where which while who whom whose why will with within without won't would w
 `
 
 const commonGerman = `
-aber alle allem allen aller alles als also am an ander andere anderen auch auf aus bei beim bin bis bist da ` +
-	`dabei dadurch
-dafür daher damit dann daran darauf daraus darf darin darum das dass davon dazu dein deine dem den denn der deren des
-deshalb dessen die dies diese diesem diesen dieser dieses doch dort du durch ein eine einem einen einer eines er ` +
-	`es etwas
-euch euer für gegen gewesen hab habe haben hat hatte hatten hier hin hinter ich ihm ihn ihnen ihr ihre ihrem ` +
-	`ihren im in
-indem ins ist jede jedem jeden jeder jedes jetzt kann kein keine keinem keinen können könnte man manche mehr ` +
-	`mein meine
-mit muss musste nach nachdem nicht nichts noch nun nur ob oder ohne sehr sein seine seinem seinen seit selbst sich sie
-sind so solche soll sollte sondern sonst über um und uns unser unter viel vom von vor war waren was weil weiter welche
-wenn wer werde werden wie wieder will wir wird wo wurde wurden während zu zum zur zwar zwischen
+aber alle allem allen aller alles als also am an ander andere anderen auch auf aus bei beim bin bis bist da dabei
+dadurch dafür daher damit dann daran darauf daraus darf darin darum das dass davon dazu dein deine dem den denn der
+deren des deshalb dessen die dies diese diesem diesen dieser dieses doch dort du durch ein eine einem einen einer
+eines er es etwas euch euer für gegen gewesen hab habe haben hat hatte hatten hier hin hinter ich ihm ihn ihnen ihr
+ihre ihrem ihren im in indem ins ist jede jedem jeden jeder jedes jetzt kann kein keine keinem keinen können könnte
+man manche mehr mein meine mit muss musste nach nachdem nicht nichts noch nun nur ob oder ohne sehr sein seine seinem
+seinen seit selbst sich sie sind so solche soll sollte sondern sonst über um und uns unser unter viel vom von vor war
+waren was weil weiter welche wenn wer werde werden wie wieder will wir wird wo wurde wurden während zu zum zur zwar
+zwischen
 `

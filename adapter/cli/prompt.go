@@ -7,21 +7,20 @@ import (
 )
 
 // defaultPrompt is the prompt of an agent without a promptTemplate.
-const defaultPrompt = `You are agent {{agent.id}} ({{agent.name}}) of company {{company.id}}, and this is your ` +
-	`run {{run.id}}.
-Do the work that waits for you, and leave it in a state that others can see.`
+const defaultPrompt = "You are agent {{agent.id}} ({{agent.name}}) of company {{company.id}}, " +
+	"and this is your run {{run.id}}.\n" +
+	"Do the work that waits for you, and leave it in a state that others can see."
 
 // manual explains how an agent finds and reports work. The skill named paperclip has more.
 const manual = `
-The company's API is at $PAPERCLIP_API_URL. Send the header "Authorization: Bearer $PAPERCLIP_API_KEY" with each ` +
-	`request, and
-"X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" with each that changes something. Never print the key.
+The company's API is at $PAPERCLIP_API_URL. Send the header "Authorization: Bearer $PAPERCLIP_API_KEY" with each
+request, and "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" with each that changes something. Never print the key.
 - GET /api/agents/me says who you are, GET /api/agents/me/inbox-lite what is assigned to you.
-- Before you work on an issue: POST /api/issues/ID/checkout {"agentId": "$PAPERCLIP_AGENT_ID", ` +
-	`"expectedStatuses": ["todo", "in_progress"]}.
+- Before you work on an issue: POST /api/issues/ID/checkout
+  {"agentId": "$PAPERCLIP_AGENT_ID", "expectedStatuses": ["todo", "in_progress"]}.
   A 409 means that somebody else has it: leave it alone.
-- When you stop: PATCH /api/issues/ID {"status": "done" | "in_review" | "blocked", "comment": "what you did, or ` +
-	`what is missing"}.
+- When you stop: PATCH /api/issues/ID
+  {"status": "done" | "in_review" | "blocked", "comment": "what you did, or what is missing"}.
 `
 
 // prompt returns the tool's input: the agent's template with its placeholders replaced, the

@@ -94,22 +94,20 @@ adapterConfig:
 - command (string, needed): the program, by path or by name
 - args (list of strings): its arguments
 - cwd (string): an absolute folder to work in; without it the run gets one of its own
-- env (object): variables; a value is a string, {"type": "plain", "value": "…"}, or {"type": "secret_ref", ` +
-		`"secretId": "…"}
+- env (object): variables; a value is a string, {"type": "plain", "value": "…"}, or
+  {"type": "secret_ref", "secretId": "…"}
 - timeoutSec (number): after so many seconds the run is ended and counts as timed out; 0 or nothing for no limit
 - graceSec (number): how long it may tidy up after SIGTERM before SIGKILL; 15 unless given
-- limits (object): memoryMb (512 unless given) and processes (256 unless given) of all its processes together; ` +
-		`fileMb (256 unless given), openFiles and cpuSec of each; 0 for none
-- landlock (boolean): where the kernel can, the run writes below its working directory, its agent's folder, its ` +
-		`scratch directory, /tmp and
-  /var/tmp only; false opens the rest. Files of the node itself stay closed either way
+- limits (object): memoryMb (512 unless given) and processes (256 unless given) of all its processes together; fileMb
+  (256 unless given), openFiles and cpuSec of each; 0 for none
+- landlock (boolean): where the kernel can, the run writes below its working directory, its agent's folder, its
+  scratch directory, /tmp and /var/tmp only; false opens the rest. Files of the node itself stay closed either way
 - writable, hidden (lists of absolute paths): folders that it may write besides, and that it may not read
 
-What a node can not hold of this is said in the run's log. The command finds PAPERCLIP_API_URL, ` +
-		`PAPERCLIP_API_KEY (for this run only), PAPERCLIP_COMPANY_ID, PAPERCLIP_AGENT_ID and
-PAPERCLIP_RUN_ID in its environment, and PAPERCLIP_TASK_ID with the reason in PAPERCLIP_WAKE_REASON when an ` +
-		`issue woke it.
-Exit status 0 is success, anything else a failure. It reports costs itself: POST /api/companies/:id/cost-events.
+What a node can not hold of this is said in the run's log. The command finds PAPERCLIP_API_URL, PAPERCLIP_API_KEY (for
+this run only), PAPERCLIP_COMPANY_ID, PAPERCLIP_AGENT_ID and PAPERCLIP_RUN_ID in its environment, and
+PAPERCLIP_TASK_ID with the reason in PAPERCLIP_WAKE_REASON when an issue woke it. Exit status 0 is success, anything
+else a failure. It reports costs itself: POST /api/companies/:id/cost-events.
 
 Example:
 { "name": "Nightly", "role": "devops", "adapterType": "process",
@@ -117,38 +115,37 @@ Example:
 `,
 	"container": `# Configuration of a container agent
 
-Adapter: container. Each run is a container of podman or docker on one node of the mesh that has one of them. It ` +
-		`has no capabilities and, unless it
-asks for one, no network: the API and the model gateway are a unix socket, SELVAGE_API_SOCKET, at which every ` +
-		`request is the run's own.
+Adapter: container. Each run is a container of podman or docker on one node of the mesh that has one of them. It has
+no capabilities and, unless it asks for one, no network: the API and the model gateway are a unix socket,
+SELVAGE_API_SOCKET, at which every request is the run's own.
 
 adapterConfig:
-- image (string, needed), command (string: the program in it), args (list of strings), env (object): as for a ` +
-		`process; values have one line
-- cwd (string): the folder of the node that is /work; the agent's own folder is /home/agent, the run's scratch ` +
-		`directory /scratch
+- image (string, needed), command (string: the program in it), args (list of strings), env (object): as for a process;
+  values have one line
+- cwd (string): the folder of the node that is /work; the agent's own folder is /home/agent, the run's scratch
+  directory /scratch
 - mounts (list of {source, target, readOnly}): further folders; none of the node's own
 - limits (object): memoryMb (512 unless given), processes (512 unless given), cpus, openFiles; 0 for none
 - network (string): none, host or bridge
-- user (string): uid or uid:gid; readOnly (boolean): whether the image's files are only read, true unless given; ` +
-		`pull (string): missing, never or always
+- user (string): uid or uid:gid; readOnly (boolean): whether the image's files are only read, true unless given; pull
+  (string): missing, never or always
 - timeoutSec, graceSec (number): as for a process
 
 Example:
 { "name": "Builder", "role": "engineer", "adapterType": "container",
-  "adapterConfig": { "image": "docker.io/library/alpine:3", "command": "sh", "args": ["-c", "make"], "cwd": ` +
-		`"/srv/project", "limits": { "memoryMb": 1024 } } }
+  "adapterConfig": { "image": "docker.io/library/alpine:3", "command": "sh", "args": ["-c", "make"],
+    "cwd": "/srv/project", "limits": { "memoryMb": 1024 } } }
 `,
 	"wasm": `# Configuration of a wasm agent
 
-Adapter: wasm. Each run is a WebAssembly program (WASI preview 1) in the sandbox of one node of the mesh: it ` +
-		`sees nothing of the machine and acts
-through functions of its host alone, with the rights of the agent. docs/sandbox-abi.md has what it may ask for.
+Adapter: wasm. Each run is a WebAssembly program (WASI preview 1) in the sandbox of one node of the mesh: it sees
+nothing of the machine and acts through functions of its host alone, with the rights of the agent. docs/sandbox-abi.md
+has what it may ask for.
 
 adapterConfig:
-- module (string): an absolute path on the node, attachment:ID or asset:ID; without one it is the agent that ` +
-		`comes with the program, which works on
-  issues with the models of the mesh (env AGENT_MODEL names one, AGENT_PROMPT adds to its instructions)
+- module (string): an absolute path on the node, attachment:ID or asset:ID; without one it is the agent that comes
+  with the program, which works on issues with the models of the mesh (env AGENT_MODEL names one, AGENT_PROMPT adds to
+  its instructions)
 - sha256 (string): of the module; another is not run
 - args (list of strings) and env (object): as for a process
 - fuel (number): about one unit an instruction; 10000000000 unless given
@@ -156,8 +153,8 @@ adapterConfig:
 - timeoutSec (number): 900 unless given; 0 for no limit
 - hostCalls (number): how often it may ask its host; 10000 unless given
 - grants (list of strings): what it may ask for, such as ["issue.*", "log"]; all unless given
-- fetchHosts (list of strings): hosts that http.fetch may reach, such as ["example.com", "*.example.org"]; none ` +
-		`unless given
+- fetchHosts (list of strings): hosts that http.fetch may reach, such as ["example.com", "*.example.org"]; none unless
+  given
 
 Example:
 { "name": "Sorter", "role": "pm", "adapterType": "wasm",
@@ -179,15 +176,15 @@ Of every agent, whatever its adapter:
 - role: ` + strings.Join(entity.Roles[:len(entity.Roles)-1], ", ") + " or " + entity.Roles[len(entity.Roles)-1] + `
 - reportsTo (agent ID): its manager; the chain must end at the top
 - adapterType and adapterConfig: how it runs, by the page of the adapter
-- instructionsBundle: { files: { "AGENTS.md": text, ... }, entryFile } that it begins with, and desiredSkills: ` +
-		`keys of skills
+- instructionsBundle: { files: { "AGENTS.md": text, ... }, entryFile } that it begins with, and desiredSkills: keys of
+  skills
 - runtimeConfig.heartbeat: { enabled (timer on), intervalSec (30 at least), wakeOnDemand, maxConcurrentRuns }
 - budgetMonthlyCents (whole number): 0 sets none
 - permissions: { canCreateAgents, canCreateSkills (boolean) }; the board sets them
 
 Create one with POST /api/companies/:companyId/agent-hires; where the company asks for it, the board approves first.
-See first who is there: GET /api/companies/:companyId/agents, or agent-configurations for the board. Secrets are ` +
-		`shown as ***REDACTED*** and kept when sent back so.
+See first who is there: GET /api/companies/:companyId/agents, or agent-configurations for the board. Secrets are shown
+as ***REDACTED*** and kept when sent back so.
 `)
 	return api.Raw(api.PlainText, []byte(b.String())), nil
 }
@@ -235,11 +232,9 @@ func pageOf(k adapter.Kind) string {
 }
 
 // icons are the names of the icons that the board can draw.
-var icons = strings.Fields(`bot cpu brain zap rocket code terminal shield eye search wrench hammer lightbulb ` +
-	`sparkles star heart flame bug cog database
-	globe lock mail message-square file-code git-branch package puzzle target wand atom circuit-board radar ` +
-	`swords telescope microscope crown gem
-	hexagon pentagon fingerprint`)
+var icons = strings.Fields(`bot cpu brain zap rocket code terminal shield eye search wrench hammer lightbulb sparkles
+	star heart flame bug cog database globe lock mail message-square file-code git-branch package puzzle target wand atom
+	circuit-board radar swords telescope microscope crown gem hexagon pentagon fingerprint`)
 
 func iconsPage(*api.Request) (api.Response, error) {
 	return api.Raw(api.PlainText, []byte("# Icons of agents\n\nThe field icon of an agent is one of these "+

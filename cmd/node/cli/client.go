@@ -169,10 +169,9 @@ var freshnesses = []string{"default", "strong", "stale"}
 
 // readers are the last words of commands that only read, besides those whose row says
 // so.
-var readers = strings.Fields(`activity asked attachments catalogue catalog dashboard debug doctor download ` +
-	`events explain gates get incidents interactions list list-peers log
-members monitor pending raft relations requests revisions runs service-log show signups state stats status tail ` +
-	`usage versions whoami`)
+var readers = strings.Fields(`activity asked attachments catalogue catalog dashboard debug doctor download events
+	explain gates get incidents interactions list list-peers log members monitor pending raft relations requests
+	revisions runs service-log show signups state stats status tail usage versions whoami`)
 
 // NoAnswer distinguishes a refusal by a node from a missing answer.
 func (c *CLI) NoAnswer(err error) error {

@@ -82,10 +82,9 @@ node that answers and of your shell. What is chosen is tested with one call. Whe
 nothing of that is there, or nothing works, the CEO is a demo that needs no model.
 
 The value of a key is kept, sealed, only when you choose it, by an answer or by --use
-with its variable; it is never printed, and not kept where the vendor refuses it. Where the same environment has ` +
-			`ANTHROPIC_BASE_URL
-or OPENAI_BASE_URL, the vendor is asked there. What is there already under the same name is
-kept, so the command can be given again.`,
+with its variable; it is never printed, and not kept where the vendor refuses it. Where the
+same environment has ANTHROPIC_BASE_URL or OPENAI_BASE_URL, the vendor is asked there.
+What is there already under the same name is kept, so the command can be given again.`,
 		Example: `  selvage onboard
   selvage onboard --yes --company-name "Acme Robotics" --goal "Build a robot that folds towels"
   selvage onboard --yes --use ANTHROPIC_API_KEY`,
