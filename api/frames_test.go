@@ -50,7 +50,9 @@ echo "== comment"
 api POST issues/$PAPERCLIP_TASK_ID/comments '{"body":"working on it"}'
 echo "== cost"
 api POST companies/$PAPERCLIP_COMPANY_ID/cost-events ` +
-	`"{\"agentId\":\"$PAPERCLIP_AGENT_ID\",\"issueId\":\"$PAPERCLIP_TASK_ID\",\"provider\":\"openai\",\"model\":\"gpt-5\",\"inputTokens\":10,\"outputTokens\":5,\"costCents\":7,\"occurredAt\":\"2026-11-21T02:08:49.000Z\"}"
+	`"{\"agentId\":\"$PAPERCLIP_AGENT_ID\",\"issueId\":\"$PAPERCLIP_TASK_ID\",\"provider\":\"openai\",` +
+	`\"model\":\"gpt-5\",` +
+	`\"inputTokens\":10,\"outputTokens\":5,\"costCents\":7,\"occurredAt\":\"2026-11-21T02:08:49.000Z\"}"
 echo "== done"
 api PATCH issues/$PAPERCLIP_TASK_ID '{"status":"done","comment":"Finished. Output: **ok**"}'
 echo "== bye"`

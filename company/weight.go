@@ -29,7 +29,8 @@ func (w Weight) With(facts func(cmd *ledger.Command, known *governance.Context))
 // weigh what follows from that, or it could stop the mesh halfway.
 var Weights = struct {
 	Marks, Talk, Task, Text, Erase, Execute, SetUp, MeshSettings, Hire, Steering, Ends, Retires,
-	Spending, Skilling, Deploying, Sealing, Admitting, AdmittingNodes, Expelling, Empowering, Elevating, ByNodes, Upkeep, Reporting,
+	Spending, Skilling, Deploying, Sealing, Admitting, AdmittingNodes, Expelling, Empowering, Elevating,
+	ByNodes, Upkeep, Reporting,
 	Halting, Answering, Amending, Asking, Entering, Bytes, Installing, Removing, Spawning Weight
 }{
 	// Marks: what concerns only how one reader sees things.

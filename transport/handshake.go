@@ -32,7 +32,8 @@ import (
 // as package identity encodes them. A mesh of a later epoch than the first puts
 // its number before the chain:
 //
-//	version 0x02 | mesh ID (16) | certificate of the Noise key (130) | epoch (8, big endian, at least 2) | admission chain (rest)
+//	version 0x02 | mesh ID (16) | certificate of the Noise key (130) | epoch (8, big endian, at least 2) |
+//	admission chain (rest)
 //
 // The dialler has checked the responder
 // before it sends message 3; the responder accepts by the frame, or closes the

@@ -50,7 +50,8 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 		`model="gpt-5\"x"`) || !clitest.Has(c.Args, "-c", `model_reasoning_effort="high"`) ||
 		!clitest.Has(c.Args, "--color", "never", "-") || !clitest.Has(c.Args, "--dangerously-bypass-approvals-and-sandbox") ||
 		!clitest.Has(c.Args, "-c",
-			`model_providers.selvage={name="Selvage",base_url="http://127.0.0.1:3100/llm/v1",env_key="PAPERCLIP_API_KEY",wire_api="responses"}`) {
+			`model_providers.selvage={name="Selvage",base_url="http://127.0.0.1:3100/llm/v1",`+
+				`env_key="PAPERCLIP_API_KEY",wire_api="responses"}`) {
 		t.Errorf("arguments %q", c.Args)
 	}
 	if c.Env["CODEX_HOME"] != home || c.Env["OPENAI_API_KEY"] != "" || c.Env["PAPERCLIP_API_KEY"] != clitest.Token ||

@@ -39,8 +39,9 @@ func TestMachinesOverSSHAreDescribedAndProbed(t *testing.T) {
 	body := func(config string) string { return `{"name":"Box","driver":"ssh","config":` + config + `}` }
 	for bad, why := range map[string]string{
 		`{}`: "config.host",
-		`{"host":"-oProxyCommand=x","username":"ci","remoteWorkspacePath":"/w"}`:                 "config.host",
-		`{"host":"h","username":"ci"}`:                                                           "config.remoteWorkspacePath",
+		`{"host":"-oProxyCommand=x","username":"ci","remoteWorkspacePath":"/w"}`: "config.host",
+		`{"host":"h","username":"ci"}`:                                           "config.remoteWorkspacePath",
+
 		`{"host":"h","username":"-l","remoteWorkspacePath":"/w"}`:                                "config.username",
 		`{"host":"h","port":70000,"username":"ci","remoteWorkspacePath":"/w"}`:                   "config.port",
 		`{"host":"h","username":"ci","remoteWorkspacePath":"/w","privateKey":"canary-of-a-key"}`: "config.privateKey",

@@ -14,7 +14,8 @@ const Redacted = "***REDACTED***"
 
 // secretName matches names whose values must not be shown.
 var secretName = regexp.MustCompile(
-	`(?i)(api[-_]?key|access[-_]?key|private[-_]?key|token|secret|passw(or)?d|passphrase|authorization|credential|cookie|jwt|connection[-_]?string|webhook[-_]?url)`)
+	`(?i)(api[-_]?key|access[-_]?key|private[-_]?key|token|secret|passw(or)?d|` +
+		`passphrase|authorization|credential|cookie|jwt|connection[-_]?string|webhook[-_]?url)`)
 
 // harmless matches names that only look like those of secrets: counts and limits.
 var harmless = regexp.MustCompile(`(?i)(tokens|tokenlimit|token_limit|tokencount|secretid|secret_id|secret_ref)$`)

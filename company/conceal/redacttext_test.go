@@ -12,7 +12,8 @@ var (
 	inlineSecret = regexp.MustCompile(
 		`(?i)((?:api_?key|access_?key|private_?key|token|secret|passw(?:or)?d)[a-z0-9_]*=)([^\s'"]+)`)
 	tokenShape = regexp.MustCompile(
-		`(?i)\b(bearer\s+)[a-z0-9._~+/=-]{8,}|\b(pcp_(?:[a-z_]+_)?|sk-(?:ant-)?|gh[pousr]_|xox[abp]-)[A-Za-z0-9_-]{8,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+`)
+		`(?i)\b(bearer\s+)[a-z0-9._~+/=-]{8,}|\b(pcp_(?:[a-z_]+_)?|sk-(?:ant-)?|gh[pousr]_|xox[abp]-)[A-Za-z0-9_-]{8,}|` +
+			`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+`)
 )
 
 func redactBySpecification(s string) string {

@@ -17,7 +17,8 @@ const CompanyJSON = "company.json"
 
 // A companyJSON is a company as one JSON file describes it, in both published forms. One has agents by name:
 //
-//	{"agents": {"reviewer": {"adapter": "weftos", "config": {"base_url": "http://localhost:8080", "model": "local/llama3.1"}}}}
+//	{"agents": {"reviewer": {"adapter": "weftos",
+//	 "config": {"base_url": "http://localhost:8080", "model": "local/llama3.1"}}}}
 //
 // and the other a list, with the runtimes that agents name:
 //

@@ -36,15 +36,18 @@ var skillSigns = []struct {
 	{"private_key", "error", "Holds a private key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`)},
 	{"token", "error", "Holds what looks like a token",
 		regexp.MustCompile(
-			`\b(pcp_(board_)?[0-9a-f]{40,}|gh[pousr]_[A-Za-z0-9]{36,}|sk-[A-Za-z0-9_-]{32,}|AKIA[0-9A-Z]{16}|xox[abprs]-[A-Za-z0-9-]{20,})\b`)},
+			`\b(pcp_(board_)?[0-9a-f]{40,}|gh[pousr]_[A-Za-z0-9]{36,}|sk-[A-Za-z0-9_-]{32,}|` +
+				`AKIA[0-9A-Z]{16}|xox[abprs]-[A-Za-z0-9-]{20,})\b`)},
 	{"sends_credentials", "error", "Has an environment or key file sent away",
 		regexp.MustCompile(`(?i)\b(env|printenv|cat\s+\S*(\.env|id_[a-z0-9]+|credentials\S*))\b[^\n]*\|\s*(curl|nc|wget)\b`)},
 	{"asks_to_ignore_rules", "warning", "Asks its reader to set other instructions aside",
 		regexp.MustCompile(
-			`(?i)\b(ignore|disregard|forget)\b[^.\n]{0,40}\b(previous|prior|above|other|system)\b[^.\n]{0,20}\b(instructions?|rules?|prompts?)\b`)},
+			`(?i)\b(ignore|disregard|forget)\b[^.\n]{0,40}\b(previous|prior|above|other|system)\b` +
+				`[^.\n]{0,20}\b(instructions?|rules?|prompts?)\b`)},
 	{"hides_from_people", "warning", "Asks that people are not told",
 		regexp.MustCompile(
-			`(?i)\b(do not|don't|never)\b[^.\n]{0,20}\b(tell|inform|mention)\b[^.\n]{0,20}\b(user|human|board|operator|anyone)\b`)},
+			`(?i)\b(do not|don't|never)\b[^.\n]{0,20}\b(tell|inform|mention)\b` +
+				`[^.\n]{0,20}\b(user|human|board|operator|anyone)\b`)},
 	{"deletes_recursively", "warning", "Deletes folders with all that is in them",
 		regexp.MustCompile(`\brm\s+-[a-zA-Z]*(rf|fr)[a-zA-Z]*\s`)},
 	{"raises_privileges", "warning", "Calls for another user's rights", regexp.MustCompile(`(?m)(^|[\s;&|])sudo\s`)},

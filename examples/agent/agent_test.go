@@ -28,7 +28,8 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%.40q: %+v, want %s", text, got, want)
 		}
 	}
-	if easy, hard := classify("Review this").Complexity, classify("Review the security architecture of the distributed design").Complexity; easy >= hard {
+	if easy, hard := classify("Review this").Complexity,
+		classify("Review the security architecture of the distributed design").Complexity; easy >= hard {
 		t.Errorf("complexity %v is not below %v", easy, hard)
 	}
 }
@@ -74,8 +75,10 @@ func TestRoute(t *testing.T) {
 
 func TestParseSkill(t *testing.T) {
 	t.Parallel()
-	s, ok := parseSkill("---\nname: \"tidy\"\ndescription: how to tidy\nallowed-tools:\n  - comment\n  - finish\ndisable-model-invocation: true\n---\n\nFold it.\n")
-	if !ok || s.Name != "tidy" || s.Text != "Fold it." || !s.Disabled || !slices.Equal(s.AllowedTools, []string{"comment", "finish"}) {
+	s, ok := parseSkill("---\nname: \"tidy\"\ndescription: how to tidy\nallowed-tools:\n  - comment\n  - finish\n" +
+		"disable-model-invocation: true\n---\n\nFold it.\n")
+	if !ok || s.Name != "tidy" || s.Text != "Fold it." || !s.Disabled ||
+		!slices.Equal(s.AllowedTools, []string{"comment", "finish"}) {
 		t.Errorf("%+v, %t", s, ok)
 	}
 	for _, bad := range []string{"---\nname: x", "---\ndescription: y\n---\nz", strings.Repeat("x", maxSkill+1), ""} {
@@ -95,7 +98,8 @@ func TestAssembleKeepsItsBudget(t *testing.T) {
 	}
 	for _, budget := range []int{4096, 16384} {
 		skills := []Skill{{Name: "s", Description: "long", Text: long}, {Name: "t", Description: long, Text: "x"}}
-		talk := assemble(instructions("Ada", tools), long, skills, []string{long, long}, Issue{Title: long, Description: long}, comments, long, Profile{Keywords: []string{"long"}}, budget)
+		talk := assemble(instructions("Ada", tools), long, skills, []string{long, long},
+			Issue{Title: long, Description: long}, comments, long, Profile{Keywords: []string{"long"}}, budget)
 		n := 0
 		for _, m := range talk {
 			n += tokens(m.Content)
@@ -117,7 +121,8 @@ func TestOfferedTools(t *testing.T) {
 		skills []Skill
 		want   int
 	}{
-		{nil, len(tools)}, {[]Skill{few}, 2}, {[]Skill{few, {Name: "tidy too"}}, len(tools)}, {[]Skill{few, {Name: "other"}}, 2},
+		{nil, len(tools)}, {[]Skill{few}, 2}, {[]Skill{few, {Name: "tidy too"}}, len(tools)},
+		{[]Skill{few, {Name: "other"}}, 2},
 		{[]Skill{{Name: "tidy", AllowedTools: []string{"comment"}, Disabled: true}}, len(tools)},
 	} {
 		if got := offered(c.skills, p); len(got) != c.want {
@@ -128,7 +133,12 @@ func TestOfferedTools(t *testing.T) {
 
 func TestScore(t *testing.T) {
 	t.Parallel()
-	good := Outcome{Status: "done", Result: "the databases compared", Tokens: 900, Profile: Profile{Keywords: []string{"databases", "compared"}}}
+	good := Outcome{
+		Status:  "done",
+		Result:  "the databases compared",
+		Tokens:  900,
+		Profile: Profile{Keywords: []string{"databases", "compared"}},
+	}
 	bad := Outcome{Status: "blocked", Result: "no", Tokens: 100_000, Tools: 4, Failed: 4, Profile: good.Profile}
 	if g, b := score(good), score(bad); g != 1 || b > 0.2 {
 		t.Errorf("scores %v and %v", g, b)
@@ -157,7 +167,8 @@ func TestAModelThatGoesOnForEver(t *testing.T) {
 			return put(`{"data":[{"id":"m"}]}`)
 		case "model.chat":
 			asked++
-			return put(`{"choices":[{"message":{"tool_calls":[{"id":"c","function":{"name":"list_agents","arguments":"{}"}}]}}],"usage":{"total_tokens":10}}`)
+			return put(`{"choices":[{"message":{"tool_calls":[{"id":"c","function":{"name":"list_agents",` +
+				`"arguments":"{}"}}]}}],"usage":{"total_tokens":10}}`)
 		case "api":
 			return &wasmkit.Error{Code: "Forbidden", Message: "403"}
 		case "issue.update":
@@ -190,7 +201,8 @@ func TestFailover(t *testing.T) {
 	}}
 	r := Route{Models: []string{"busy", "dear", "good"}}
 	m, used, err := a.model(&r, nil, nil)
-	if err != nil || m.Content != "yes" || used != 5 || !r.Constrained || r.Models[0] != "good" || !slices.Equal(asked, []string{"busy", "busy", "busy", "dear", "good"}) {
+	if err != nil || m.Content != "yes" || used != 5 || !r.Constrained || r.Models[0] != "good" ||
+		!slices.Equal(asked, []string{"busy", "busy", "busy", "dear", "good"}) {
 		t.Errorf("%+v %d %v, asked %v, route %+v", m, used, err, asked, r)
 	}
 	a.ask = func(string, any, any) error { return errors.New("no host") }

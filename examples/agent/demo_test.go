@@ -50,7 +50,8 @@ func (s *stage) ask(method string, in, out any) error {
 
 func (s *stage) work(t *testing.T, env map[string]string) {
 	t.Helper()
-	if err := work(s.ask, func(k string) string { return env[k] }, func(...any) (int, error) { return 0, nil }); err != nil {
+	if err := work(s.ask, func(k string) string { return env[k] },
+		func(...any) (int, error) { return 0, nil }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -60,8 +61,10 @@ func TestADemoReportsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	s := &stage{}
 	s.work(t, map[string]string{"AGENT_DEMO": "1"})
-	for _, want := range []string{"I am Ada, a demo agent", `about "Propose a strategy"`, "**Acme**", "ACM-1 and so on, has spent $0.25 of $5.00", "- Fold towels (active)",
-		"- Ada, ceo, running: that is me", "- ACM-1 Propose a strategy, in_progress", "selvage run log 01234567", `selvage agent update 'Ada' --config '{"env": {}}'`} {
+	for _, want := range []string{"I am Ada, a demo agent", `about "Propose a strategy"`, "**Acme**",
+		"ACM-1 and so on, has spent $0.25 of $5.00", "- Fold towels (active)",
+		"- Ada, ceo, running: that is me", "- ACM-1 Propose a strategy, in_progress", "selvage run log 01234567",
+		`selvage agent update 'Ada' --config '{"env": {}}'`} {
 		if !strings.Contains(s.comment, want) {
 			t.Errorf("the report has no %q:\n%s", want, s.comment)
 		}
@@ -78,7 +81,8 @@ func TestWordsCanBeTheEnd(t *testing.T) {
 		s := &stage{}
 		s.work(t, map[string]string{"AGENT_TOOLS": "none", "AGENT_ANSWER_STATUS": env})
 		_, offered := s.body["tools"]
-		if system := s.body["messages"].([]Message)[0].Content; s.status != want || offered || strings.Contains(system, "tool") || s.comment != "Fold them in three." {
+		if system := s.body["messages"].([]Message)[0].Content; s.status != want || offered ||
+			strings.Contains(system, "tool") || s.comment != "Fold them in three." {
 			t.Errorf("%q: the issue is %q with %q; tools offered %v; %q", env, s.status, s.comment, offered, system)
 		}
 	}

@@ -73,7 +73,9 @@ func (s *shelf) ask(method string, in, out any) error {
 		return reply(map[string]any{"data": data})
 	case "memory.put":
 		if _, had := s.rows[q.Key]; !had && len(s.rows) >= max(s.most, 1) && s.most > 0 {
-			return fmt.Errorf("x: %w", &wasmkit.Error{Code: "BadRequest", Message: "422: An agent keeps at most 500 memories of 1048576 bytes in all; delete some first"})
+			return fmt.Errorf("x: %w",
+				&wasmkit.Error{Code: "BadRequest",
+					Message: "422: An agent keeps at most 500 memories of 1048576 bytes in all; delete some first"})
 		}
 		if len(q.Value) > 16<<10 {
 			return &wasmkit.Error{Code: "BadRequest", Message: "422: A memory has at most 16384 bytes"}
@@ -129,7 +131,11 @@ func newShelf(model string, texts map[string]string) *shelf {
 
 func TestRecallByMeaning(t *testing.T) {
 	t.Parallel()
-	s := newShelf("nomic-embed-text", map[string]string{"a": "We buy the pear at the market.", "b": "The hammer hangs on the wall.", "c": "Nothing of either."})
+	s := newShelf("nomic-embed-text", map[string]string{
+		"a": "We buy the pear at the market.",
+		"b": "The hammer hangs on the wall.",
+		"c": "Nothing of either.",
+	})
 	a := s.agent()
 	// No word of the question is in what is found first.
 	if got := a.recall("apple"); len(got) == 0 || got[0] != "a: We buy the pear at the market." {
@@ -143,7 +149,8 @@ func TestRecallByMeaning(t *testing.T) {
 	}
 	// A text that changed has another meaning; another model has vectors of its own.
 	s.rows["b"] = memory{Key: "b", Value: "An apple is a fruit."}
-	if got := s.agent().recall("pear"); len(got) < 2 || got[0] != "b: An apple is a fruit." && got[1] != "b: An apple is a fruit." {
+	if got := s.agent().recall("pear"); len(got) < 2 ||
+		got[0] != "b: An apple is a fruit." && got[1] != "b: An apple is a fruit." {
 		t.Errorf("it recalls %q", got)
 	}
 	if !slices.Equal(s.embeds, []int{1, 3, 1, 1, 1}) {
@@ -159,9 +166,15 @@ func TestRecallByMeaning(t *testing.T) {
 // What words find stands beside what is near in meaning, and first where both do.
 func TestRecallAddsWordsToMeaning(t *testing.T) {
 	t.Parallel()
-	s := newShelf("embedder", map[string]string{"code": "XK-113 opens the door", "fruit": "apple and pear", "both": "a pear named XK-113", "tool": "a hammer"})
+	s := newShelf("embedder", map[string]string{
+		"code":  "XK-113 opens the door",
+		"fruit": "apple and pear",
+		"both":  "a pear named XK-113",
+		"tool":  "a hammer",
+	})
 	got := s.agent().recall("XK-113 fruit")
-	if len(got) < 3 || !strings.HasPrefix(got[0], "fruit") && !strings.HasPrefix(got[0], "both") || !slices.Contains(got, "code: XK-113 opens the door") {
+	if len(got) < 3 || !strings.HasPrefix(got[0], "fruit") && !strings.HasPrefix(got[0], "both") ||
+		!slices.Contains(got, "code: XK-113 opens the door") {
 		t.Errorf("it recalls %q", got)
 	}
 	for _, l := range got {
@@ -252,7 +265,13 @@ func TestLearn(t *testing.T) {
 	s := newShelf("embed", map[string]string{"fact": "a pear"})
 	a := s.agent()
 	for i := range maxDone + 5 {
-		o := Outcome{Score: 0.3, Status: "blocked", Result: "It did not ripen.", Lesson: "Wait for autumn.", Profile: Profile{Type: "Research"}}
+		o := Outcome{
+			Score:   0.3,
+			Status:  "blocked",
+			Result:  "It did not ripen.",
+			Lesson:  "Wait for autumn.",
+			Profile: Profile{Type: "Research"},
+		}
 		if err := a.learn(Issue{Identifier: fmt.Sprint("ACM-", i), Title: "Ripen the pear"}, o); err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +282,8 @@ func TestLearn(t *testing.T) {
 	if _, old := s.rows["done.ACM-4"]; old {
 		t.Error("the oldest work is still there")
 	}
-	if got := s.rows["done.ACM-104"].Value; got != "Ripen the pear (Research, scored 0.30, blocked): It did not ripen.\nLesson: Wait for autumn." {
+	if got := s.rows["done.ACM-104"].Value; got != "Ripen the pear (Research, scored 0.30, blocked): It did not "+
+		"ripen.\nLesson: Wait for autumn." {
 		t.Errorf("it learnt %q", got)
 	}
 	// Where there is no room, vectors go first, then earlier work, never facts.
@@ -272,7 +292,8 @@ func TestLearn(t *testing.T) {
 		t.Fatalf("%d packs", s.packs())
 	}
 	s.most = len(s.rows)
-	if err := a.put("more", "a fact"); err != nil || s.packs() != 0 || s.rows["fact"].Value == "" || len(s.rows) != maxDone+2 {
+	if err := a.put("more", "a fact"); err != nil || s.packs() != 0 || s.rows["fact"].Value == "" ||
+		len(s.rows) != maxDone+2 {
 		t.Errorf("%v: %d packs, %d texts", err, s.packs(), len(s.rows))
 	}
 	if err := a.put("evenmore", "a fact"); err != nil || s.rows["more"].Value == "" || len(s.rows) != maxDone+3-doneFreed {
@@ -300,7 +321,8 @@ func TestNear(t *testing.T) {
 	if n := near(shrink([]float32{1, 0}), shrink([]float32{0, 1})); n != 0 {
 		t.Errorf("a right angle is %v", n)
 	}
-	if near([]int8{1}, []int8{1, 2}) != -1 || near(nil, nil) != -1 || shrink(nil) != nil || shrink([]float32{0, 0}) != nil {
+	if near([]int8{1}, []int8{1, 2}) != -1 || near(nil, nil) != -1 || shrink(nil) != nil ||
+		shrink([]float32{0, 0}) != nil {
 		t.Error("what can not be compared was")
 	}
 }

@@ -3,8 +3,8 @@
 //
 //	structure  how much authority flows from the board to the agent: the minimum cut of the graph of who leads and who
 //	           has delegated to whom. Too little denies.
-//	shift      how far the agent's last acts are from its own past, as total variation. Too far, by an act that is part of
-//	           it, waits for a person.
+//	shift      how far the agent's last acts are from its own past, as total variation. Too far, by an act that is part
+//	           of it, waits for a person.
 //	evidence   an e-value over what came of the agent's acts. Far below one denies, somewhat below waits for a person.
 //
 // Everything is whole numbers: levels of thousandths, logarithms in parts of 1024. [Decide] is a function of a

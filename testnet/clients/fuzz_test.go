@@ -63,7 +63,8 @@ func TestNothingThatIsMadeUpMakesANodeFail(t *testing.T) {
 		"--phases", "coverage,fuzzing", "--max-examples", fuzzExamples, "--continue-on-failure", "--request-timeout", "60",
 		"--warnings", "off",
 		"--exclude-path-regex", fuzzOutside,
-		"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,negative_data_rejection")
+		"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,"+
+			"response_schema_conformance,negative_data_rejection")
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "NO_COLOR=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {

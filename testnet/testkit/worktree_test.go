@@ -42,7 +42,9 @@ func TestIssuesHaveWorktrees(t *testing.T) {
 		return p.ID
 	}
 	site, nowhere := project("Site", repo), project("Nowhere", filepath.Join(repo, "none"))
-	const script = `echo "$PWD|$PAPERCLIP_WORKSPACE_CWD|$PAPERCLIP_WORKSPACE_BRANCH|$PAPERCLIP_WORKSPACE_WORKTREE_PATH|$PAPERCLIP_WORKSPACE_STRATEGY" > new; git symbolic-ref --short HEAD >> new; mv new told`
+	const script = `echo "$PWD|$PAPERCLIP_WORKSPACE_CWD|$PAPERCLIP_WORKSPACE_BRANCH|` +
+		`$PAPERCLIP_WORKSPACE_WORKTREE_PATH|$PAPERCLIP_WORKSPACE_STRATEGY" > new; ` +
+		`git symbolic-ref --short HEAD >> new; mv new told`
 	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}})
 	if err != nil {
 		t.Fatal(err)
