@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 )
 
 const module = "github.com/selvage-mesh/selvage"
@@ -49,6 +50,13 @@ const (
 	maxLines = 12_000
 	maxNames = 350 // exported, methods aside
 )
+
+// maxColumns bounds a line, a tab counted as one column.
+const maxColumns = 120
+
+// pinned are folders whose files are not formatted anew: the program embeds a module that was
+// built from exactly these bytes (see adapter/wasm). Their tests are no part of the module.
+var pinned = []string{"examples/agent/", "examples/wasmkit/"}
 
 // homes says which room a third-party library lives in; others may not import
 // it. Libraries that are not listed are plain tools, free for all.
@@ -308,6 +316,95 @@ func TestPureRules(t *testing.T) {
 			name, _ := filepath.Rel(root(t), path)
 			checkPure(t, path, name, slices.Contains(shells, name))
 		}
+	}
+}
+
+// TestLinesAreShort holds every Go file to maxColumns. Two forms are exempt: a field of a struct
+// whose tag alone is what makes its line too long, since Go has no way to break a tag, and the
+// files whose bytes are pinned.
+func TestLinesAreShort(t *testing.T) {
+	out, err := exec.Command("git", "ls-files", "*.go").Output()
+	if err != nil {
+		t.Skip("not a Git checkout")
+	}
+	for name := range strings.FieldsSeq(string(out)) {
+		fixed := slices.ContainsFunc(pinned, func(dir string) bool { return strings.HasPrefix(name, dir) })
+		if fixed && !strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue // deleted, not yet committed
+		}
+		for _, l := range longLines(t, name, b) {
+			t.Errorf("%s:%d: longer than %d columns: break it", name, l, maxColumns)
+		}
+	}
+}
+
+// longLines returns the numbers of the lines that are longer than maxColumns and not exempt.
+func longLines(t *testing.T, name string, src []byte) (long []int) {
+	t.Helper()
+	lines := strings.Split(string(src), "\n")
+	var tagged map[int]int
+	for i, line := range lines {
+		if utf8.RuneCountInString(line) <= maxColumns {
+			continue
+		}
+		if tagged == nil {
+			tagged = tagColumns(t, name, src)
+		}
+		if at, ok := tagged[i+1]; ok && at <= maxColumns && strings.HasSuffix(line, "`") {
+			continue
+		}
+		long = append(long, i+1)
+	}
+	return long
+}
+
+// tagColumns returns for each line that is one field of a struct with a tag where the tag begins.
+func tagColumns(t *testing.T, name string, src []byte) map[int]int {
+	t.Helper()
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[int]int{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		field, ok := n.(*ast.Field)
+		if !ok || field.Tag == nil {
+			return true
+		}
+		first, tag := fset.Position(field.Pos()), fset.Position(field.Tag.Pos())
+		before := src[first.Offset-first.Column+1 : first.Offset]
+		if first.Line == tag.Line && len(bytes.TrimSpace(before)) == 0 {
+			at[tag.Line] = tag.Column
+		}
+		return true
+	})
+	return at
+}
+
+// The bound on lines is one: what is a column too long is found, and only fields with tags pass.
+func TestLongLinesAreFound(t *testing.T) {
+	pad := func(begin, end string, width int) string {
+		return begin + strings.Repeat("x", width-len(begin)-len(end)) + end
+	}
+	src := strings.Join([]string{
+		"package p",
+		pad("// ", "", maxColumns),
+		pad("// ", "", maxColumns+1),
+		"type s struct {",
+		pad("\tA int `doc:\"", "\"`", maxColumns+30),
+		pad("\tB int `doc:\"", "\"` // b", maxColumns+30),
+		pad("\tC", " int `doc:\"c\"`", maxColumns+30),
+		"}",
+		pad("const long = `", "`", maxColumns+1),
+		pad("type t struct{ A int `doc:\"", "\"` }", maxColumns+1),
+	}, "\n") + "\n"
+	if got, want := longLines(t, "p.go", []byte(src)), []int{3, 6, 7, 9, 10}; !slices.Equal(got, want) {
+		t.Errorf("found the lines %v, want %v", got, want)
 	}
 }
 
