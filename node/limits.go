@@ -98,8 +98,12 @@ const (
 	// bounds the warnings about logs that can not be kept.
 	keepLogsEvery   = 2 * time.Second
 	maxKeepFailures = 20
-	// maxUnsealed bounds the decision logs of earlier runs that a node looks for when it starts.
-	maxUnsealed = 10_000
+	// maxLateLogs bounds the decision logs of earlier runs that a node looks for when it starts. Telling of them that
+	// fails is tried again after keepLogsEvery, then after twice as long each time up to maxLateWait, and maxLateTries
+	// times: about eight hours. The next start begins anew.
+	maxLateLogs  = 10_000
+	maxLateWait  = 5 * time.Minute
+	maxLateTries = 100
 	// segmentGrace is how long a node keeps its own copy of a kept log: nodes whose state
 	// lags still read that copy.
 	segmentGrace = time.Minute

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -20,22 +21,17 @@ import (
 // recorded that.
 func (n *Node) keepLogs(ctx context.Context) {
 	var failures atomic.Int64
-	var twice []keptSegment    // at most those recorded within segmentGrace
-	var open []runlog.Unsealed // only a start leaves some
-	looked := false
+	var twice []keptSegment // at most those recorded within segmentGrace
+	var late *lateLogs
 	every(ctx, keepLogsEvery, func() {
 		twice = n.dropSegments(twice, time.Now())
 		if n.session() == 0 {
 			return
 		}
-		if !looked {
-			looked = true
-			var err error
-			if open, err = n.work.logs.Unsealed(maxUnsealed); err != nil {
-				n.log.Warn("decision logs of earlier runs", "error", err)
-			}
+		if late == nil { // only a start leaves some
+			late = n.lateLogs()
 		}
-		open = n.tellLateDecisions(ctx, open)
+		late.tell(ctx, time.Now())
 		var due []entity.Run
 		err := n.ledger.View(func(tx *ledger.Tx) error {
 			due = company.LogsDue(tx, string(n.ID()), company.MaxKeptLogs)
@@ -124,31 +120,90 @@ func (n *Node) keepLogsOf(ctx context.Context, r entity.Run) (log, decided []str
 	return log, decided, err
 }
 
-// tellLateDecisions closes the decision logs of runs that were closed by others, because this node was lost, and tells
-// the mesh of them. It returns those of runs that are not over.
-func (n *Node) tellLateDecisions(ctx context.Context, open []runlog.Unsealed) (left []runlog.Unsealed) {
-	for _, u := range open {
-		var r entity.Run
+// lateLogs are decision logs of earlier lives of this node whose runs others have closed, or will close, because the
+// node was lost. The node tells the mesh of each once its run is over, and tries again, at growing intervals, until the
+// mesh knows.
+type lateLogs struct {
+	open []runlog.Decided // at most maxLateLogs
+	wait time.Duration    // after the next failure; 0: none has failed yet
+	next time.Time        // not before then
+	left int              // how many rounds may fail before the node gives up until its next start
+	log  *slog.Logger
+
+	run  func(runlog.Decided) entity.Run // without an ID: the mesh has no such run of this node
+	seal func(ref string) (entity.DecisionLog, error)
+	told func(context.Context, ledger.CompanyID, company.KeptLog) error
+}
+
+// lateLogs looks for the decision logs that this node has to tell of. One that is closed already may be among them: the
+// process ended, or nobody led, before the mesh was told.
+func (n *Node) lateLogs() *lateLogs {
+	l := &lateLogs{left: maxLateTries, log: n.log, seal: n.work.logs.SealDecisions,
+		told: func(ctx context.Context, of ledger.CompanyID, k company.KeptLog) error {
+			return n.carryOut(ctx, n.command(company.KindRunLogKeep, of, company.KeepLogs{Logs: []company.KeptLog{k}}))
+		}}
+	l.run = func(d runlog.Decided) (r entity.Run) {
 		_ = n.ledger.View(func(tx *ledger.Tx) error {
-			r, _ = entity.RunOf(tx, u.Company, u.Run)
+			r, _ = entity.RunOf(tx, d.Company, d.Run)
 			return nil
 		})
-		if r.ID == "" || r.Status.Live() || r.Owed || r.Node != string(n.ID()) || r.Decisions != nil {
-			if r.Status.Live() || r.Owed {
-				left = append(left, u)
-			}
+		if r.Node != string(n.ID()) {
+			return entity.Run{}
+		}
+		return r
+	}
+	var err error
+	l.open, err = n.work.logs.Decisions(maxLateLogs, func(d runlog.Decided) bool {
+		r := l.run(d)
+		return r.ID != "" && r.Decisions == nil
+	})
+	if err != nil {
+		n.log.Warn("decision logs of earlier runs", "error", err)
+	}
+	return l
+}
+
+// tell tells the mesh of those whose runs are over, unless it is too early to try again.
+func (l *lateLogs) tell(ctx context.Context, now time.Time) {
+	if len(l.open) == 0 || now.Before(l.next) {
+		return
+	}
+	var left []runlog.Decided
+	var failed error
+	for i, d := range l.open {
+		r := l.run(d)
+		if r.ID == "" || r.Decisions != nil {
 			continue
 		}
-		d, err := n.work.logs.SealDecisions(runlog.DecisionsRef(u.Company, u.Agent, u.Run))
-		if err == nil {
-			err = n.carryOut(ctx, n.command(company.KindRunLogKeep, u.Company,
-				company.KeepLogs{Logs: []company.KeptLog{{Run: u.Run, Late: &d}}}))
+		if r.Status.Live() || r.Owed {
+			left = append(left, d)
+			continue
 		}
-		if err != nil && ctx.Err() == nil {
-			n.log.Warn("the decision log of a run could not be told late", "run", u.Run, "error", err)
+		closed, err := l.seal(d.Ref())
+		if err == nil {
+			err = l.told(ctx, d.Company, company.KeptLog{Run: d.Run, Late: &closed})
+			if _, no := errors.AsType[*ledger.Refusal](err); err != nil && !no {
+				// The others would fail too, each after its timeout.
+				left, failed = append(left, l.open[i:]...), err
+				break
+			}
+		}
+		if err != nil {
+			left, failed = append(left, d), fmt.Errorf("run %s: %w", d.Run, err)
 		}
 	}
-	return left
+	if l.open = left; ctx.Err() != nil || failed == nil {
+		l.wait = 0
+		return
+	}
+	if l.left--; l.left == 0 {
+		l.log.Warn("decision logs of runs could not be told; the next start tries again", "logs", len(left), "error", failed)
+		l.open = nil
+		return
+	}
+	l.wait = min(max(2*l.wait, keepLogsEvery), maxLateWait)
+	l.next = now.Add(l.wait)
+	l.log.Info("decision logs of runs could not be told yet", "logs", len(left), "again", l.wait, "error", failed)
 }
 
 // keepLog creates a blob of a closed log and copies it to other nodes. The error wraps

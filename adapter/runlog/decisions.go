@@ -95,16 +95,23 @@ func (s *Store) SealDecisions(ref string) (entity.DecisionLog, error) {
 	return entity.DecisionLog{Permits: uint64(bytes.Count(b, []byte("\n"))), Bytes: int64(len(b)), SHA256: hexSum(b)}, nil
 }
 
-// Unsealed names the runs whose decision logs this store has and that nobody has closed, at most most of them. Those of
-// runs that are live are among them.
-func (s *Store) Unsealed(most int) (out []Unsealed, err error) {
+// Decisions names the runs whose decision logs this store has, closed or not, and that want accepts, at most most of
+// them.
+func (s *Store) Decisions(most int, want func(Decided) bool) (out []Decided, err error) {
 	err = fs.WalkDir(s.root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
 		run, ok := strings.CutSuffix(path.Base(p), growingEnd)
+		if !ok {
+			run, ok = strings.CutSuffix(path.Base(p), gateEnd)
+		}
 		if err != nil || d.IsDir() || !ok || checkRef(p) != nil {
 			return err
 		}
 		parts := strings.Split(p, "/")
-		if out = append(out, Unsealed{ledger.CompanyID(parts[0]), parts[1], run}); len(out) == most {
+		of := Decided{ledger.CompanyID(parts[0]), parts[1], run}
+		if !want(of) {
+			return nil
+		}
+		if out = append(out, of); len(out) == most {
 			return fs.SkipAll
 		}
 		return nil
@@ -112,11 +119,14 @@ func (s *Store) Unsealed(most int) (out []Unsealed, err error) {
 	return out, err
 }
 
-// An Unsealed is the run of a decision log that is not closed.
-type Unsealed struct {
+// A Decided is a run that has a decision log.
+type Decided struct {
 	Company    ledger.CompanyID
 	Agent, Run string
 }
+
+// Ref names its decision log.
+func (d Decided) Ref() string { return DecisionsRef(d.Company, d.Agent, d.Run) }
 
 func hexSum(b []byte) string {
 	sum := sha256.Sum256(b)

@@ -273,20 +273,23 @@ func runDecisions(c *cli.CLI, cmd *cobra.Command, id string) error {
 	}
 	said := run.DecisionLog
 	got, size, gone := readDecisions(c, cmd, id, cmd.OutOrStdout())
+	teller := "the command that closed the run"
+	if said != nil && said.Late {
+		teller = "its node, when it was back,"
+	}
 	switch {
 	case said == nil && run.FinishedAt == nil:
 		fmt.Fprintln(cmd.ErrOrStderr(), "The run is not closed yet, so there is nothing to check the log against.")
 	case said == nil:
 		return errors.New("the command that closed the run names no decision log: its node was lost, or did not " +
-			"close it itself")
+			"close the run; it tells of its log when it is back")
 	case said.Permits > 0 && gone != nil:
 		return fmt.Errorf("the run had %d permits in its decision log, and the log can not be read: %w", said.Permits, gone)
 	case got != said.SHA256 || size != said.Bytes:
-		return fmt.Errorf("the decision log has %d bytes and SHA-256 %s, but the command that closed the run says %d and %s",
-			size, got, said.Bytes, said.SHA256)
+		return fmt.Errorf("the decision log has %d bytes and SHA-256 %s, but %s says %d and %s",
+			size, got, teller, said.Bytes, said.SHA256)
 	default:
-		fmt.Fprintf(cmd.ErrOrStderr(), "%d permits, SHA-256 %s, as the command that closed the run says.\n",
-			said.Permits, got)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%d permits, SHA-256 %s, as %s says.\n", said.Permits, got, teller)
 		if said.Lost > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%d more are not in it: it was full, or could not be written.\n", said.Lost)
 		}

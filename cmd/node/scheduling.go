@@ -141,7 +141,7 @@ func gateOf(c *cli.CLI, cmd *cobra.Command, id string) (g runGate, err error) {
 	case said == nil && run.FinishedAt == nil:
 		g.LogSays = "the run is not closed yet"
 	case said == nil:
-		g.LogSays = "none: its node was lost, or did not close the run itself"
+		g.LogSays = "none yet: its node was lost, or did not close the run; it tells of its log when it is back"
 	case said.Bytes == 0:
 		g.LogSays = "empty: nothing was permitted without more"
 	default:
