@@ -61,11 +61,11 @@ func TestDecodedRowsOfViewsAreCounted(t *testing.T) {
 	// A row that was found by its key alone is not kept in decoded form: nobody counted that.
 	table := NewTable[string, note]("note")
 	found := &readRow{value: Marshal(note{Text: "x"})}
-	if row, ok := table.rows.view(found); !ok || row.Text != "x" || found.decoded.Load() != nil {
-		t.Errorf("view = %v, %v; decoded is kept: %v", row, ok, found.decoded.Load() != nil)
+	if row, kept := table.rows.view(found); kept || row.(*note).Text != "x" || found.decoded.Load() != nil {
+		t.Errorf("view = %v, %v; decoded is kept: %v", row, kept, found.decoded.Load() != nil)
 	}
 	found.decodes = decodedSize(len(found.value), table.rows.flat)
-	if _, ok := table.rows.view(found); !ok || found.decoded.Load() == nil {
+	if _, kept := table.rows.view(found); !kept || found.decoded.Load() == nil {
 		t.Error("a counted row is not kept in decoded form")
 	}
 	if c.clear(); c.find([]byte("c/x/note/4095"), 1) != nil {

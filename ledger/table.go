@@ -18,8 +18,7 @@ type CompanyID string
 // Apply keeps rows in decoded form when T holds no references (pointers,
 // slices, maps), or has a method Clone() T that copies what it refers to.
 type Table[ID ~string, T any] struct {
-	name  string
-	rows  rows[T]
+	rows  rows
 	sides []Side[ID, T]
 }
 
@@ -28,60 +27,59 @@ type Table[ID ~string, T any] struct {
 type Side[ID ~string, T any] func(tx *Tx, company CompanyID, id ID, old, next *T)
 
 // NewTable returns the table called name. T must not be able to hold a float.
-func NewTable[ID ~string, T any](name string) Table[ID, T] {
+func NewTable[ID ~string, T any](name string) *Table[ID, T] {
 	checkType[T]()
-	return Table[ID, T]{name: name, rows: newRows[T](name)}
+	return &Table[ID, T]{rows: newRows[T](name)}
 }
 
 // Name returns what the table is called in keys.
-func (t Table[ID, T]) Name() string { return t.name }
+func (t *Table[ID, T]) Name() string { return t.rows.name }
 
 // Beside returns t as a table whose Put and Delete call side.
-func (t Table[ID, T]) Beside(side Side[ID, T]) Table[ID, T] {
-	t.sides = append(t.sides[:len(t.sides):len(t.sides)], side)
-	return t
+func (t *Table[ID, T]) Beside(side Side[ID, T]) *Table[ID, T] {
+	return &Table[ID, T]{t.rows, append(t.sides[:len(t.sides):len(t.sides)], side)}
 }
 
 // Hot returns t as a table whose rows are read again soon after they were
 // written: apply keeps what is put in decoded form. A row that is put must then
 // read back as it was: no empty slice where its encoding leaves it out, and only
 // valid UTF-8. T must be of those kept in decoded form.
-func (t Table[ID, T]) Hot() Table[ID, T] {
-	if t.rows.share == shareNot {
-		panic("ledger: rows of " + t.name + " can not be kept")
-	}
-	t.rows.hot = true
-	return t
-}
+func (t *Table[ID, T]) Hot() *Table[ID, T] { return &Table[ID, T]{t.rows.heated(), t.sides} }
 
 // Key returns the key of a row.
-func (t Table[ID, T]) Key(company CompanyID, id ID) []byte {
-	return Key("c", string(company), t.name, string(id))
+func (t *Table[ID, T]) Key(company CompanyID, id ID) []byte {
+	return Key("c", string(company), t.rows.name, string(id))
 }
 
 // Get returns the row with the given ID.
-func (t Table[ID, T]) Get(tx *Tx, company CompanyID, id ID) (row T, ok bool) {
-	return t.rows.get(tx, tx.key("c", string(company), t.name, string(id)))
+func (t *Table[ID, T]) Get(tx *Tx, company CompanyID, id ID) (row T, ok bool) {
+	if p := t.rows.get(tx, t.rows.keyOf(tx, company, string(id))); p != nil {
+		return *p.(*T), true
+	}
+	return row, false
 }
 
 // Look returns the row with the given ID as it lies in the cache, nil when there
 // is none. It is for what is asked with every command: nothing is copied, and the
 // caller must not change what it is given.
-func (t Table[ID, T]) Look(tx *Tx, company CompanyID, id ID) *T {
-	return t.rows.look(tx, tx.key("c", string(company), t.name, string(id)))
+func (t *Table[ID, T]) Look(tx *Tx, company CompanyID, id ID) *T {
+	if p := t.rows.look(tx, t.rows.keyOf(tx, company, string(id))); p != nil {
+		return p.(*T)
+	}
+	return nil
 }
 
 // Put writes a row, and what t keeps beside it, and returns the row's encoding.
-func (t Table[ID, T]) Put(tx *Tx, company CompanyID, id ID, row T) []byte {
+func (t *Table[ID, T]) Put(tx *Tx, company CompanyID, id ID, row T) []byte {
 	if len(t.sides) == 0 {
-		return t.rows.put(tx, tx.key("c", string(company), t.name, string(id)), row)
+		return t.rows.put(tx, t.rows.keyOf(tx, company, string(id)), &row)
 	}
 	return t.Replace(tx, company, id, t.Look(tx, company, id), row)
 }
 
 // Replace is Put for who has read the row that is there: old, or nil for none.
-func (t Table[ID, T]) Replace(tx *Tx, company CompanyID, id ID, old *T, row T) []byte {
-	b := t.rows.put(tx, tx.key("c", string(company), t.name, string(id)), row)
+func (t *Table[ID, T]) Replace(tx *Tx, company CompanyID, id ID, old *T, row T) []byte {
+	b := t.rows.put(tx, t.rows.keyOf(tx, company, string(id)), &row)
 	for _, side := range t.sides {
 		side(tx, company, id, old, &row)
 	}
@@ -89,23 +87,26 @@ func (t Table[ID, T]) Replace(tx *Tx, company CompanyID, id ID, old *T, row T) [
 }
 
 // Delete removes a row, and what t keeps beside it.
-func (t Table[ID, T]) Delete(tx *Tx, company CompanyID, id ID) {
+func (t *Table[ID, T]) Delete(tx *Tx, company CompanyID, id ID) {
 	var old *T
 	if len(t.sides) > 0 {
 		old = t.Look(tx, company, id)
 	}
-	tx.Delete(tx.key("c", string(company), t.name, string(id)))
-	if old == nil {
-		return
-	}
+	tx.Delete(t.rows.keyOf(tx, company, string(id)))
 	for _, side := range t.sides {
-		side(tx, company, id, old, nil)
+		if old != nil {
+			side(tx, company, id, old, nil)
+		}
 	}
 }
 
 // All yields the rows of company by ID.
-func (t Table[ID, T]) All(tx *Tx, company CompanyID) iter.Seq2[ID, T] {
-	return all[ID](t.rows, tx, Key("c", string(company), t.name, ""))
+func (t *Table[ID, T]) All(tx *Tx, company CompanyID) iter.Seq2[ID, T] {
+	return func(yield func(ID, T) bool) {
+		t.rows.each(tx, Key("c", string(company), t.rows.name, ""), func(id string, p any) bool {
+			return yield(ID(id), *p.(*T))
+		})
+	}
 }
 
 // Indexed is a side that keeps an index: a row's ID stands in x under the value that of
@@ -163,134 +164,154 @@ func IndexedEach[V, ID ~string, T any](x Index[V, ID], of func(row *T) (values [
 
 // A MeshTable is a typed set of rows that belong to no company, stored under
 // m/<name>/<id>.
-type MeshTable[ID ~string, T any] struct {
-	name string
-	rows rows[T]
-}
+type MeshTable[ID ~string, T any] struct{ rows rows }
 
 // NewMeshTable returns the table called name. T must not be able to hold a float.
-func NewMeshTable[ID ~string, T any](name string) MeshTable[ID, T] {
+func NewMeshTable[ID ~string, T any](name string) *MeshTable[ID, T] {
 	checkType[T]()
-	return MeshTable[ID, T]{name, newRows[T](name)}
+	return &MeshTable[ID, T]{newRows[T](name)}
 }
 
 // Key returns the key of a row.
-func (t MeshTable[ID, T]) Key(id ID) []byte { return Key("m", t.name, string(id)) }
+func (t *MeshTable[ID, T]) Key(id ID) []byte { return Key("m", t.rows.name, string(id)) }
 
 // Get returns the row with the given ID.
-func (t MeshTable[ID, T]) Get(tx *Tx, id ID) (row T, ok bool) {
-	return t.rows.get(tx, tx.key("m", t.name, string(id)))
+func (t *MeshTable[ID, T]) Get(tx *Tx, id ID) (row T, ok bool) {
+	if p := t.rows.get(tx, tx.key("m", t.rows.name, string(id))); p != nil {
+		return *p.(*T), true
+	}
+	return row, false
 }
 
 // Look returns the row with the given ID as [Table.Look] does.
-func (t MeshTable[ID, T]) Look(tx *Tx, id ID) *T {
-	return t.rows.look(tx, tx.key("m", t.name, string(id)))
+func (t *MeshTable[ID, T]) Look(tx *Tx, id ID) *T {
+	if p := t.rows.look(tx, tx.key("m", t.rows.name, string(id))); p != nil {
+		return p.(*T)
+	}
+	return nil
 }
 
 // Put writes a row and returns its encoding.
-func (t MeshTable[ID, T]) Put(tx *Tx, id ID, row T) []byte {
-	return t.rows.put(tx, tx.key("m", t.name, string(id)), row)
+func (t *MeshTable[ID, T]) Put(tx *Tx, id ID, row T) []byte {
+	return t.rows.put(tx, tx.key("m", t.rows.name, string(id)), &row)
 }
 
 // Delete removes a row.
-func (t MeshTable[ID, T]) Delete(tx *Tx, id ID) { tx.Delete(tx.key("m", t.name, string(id))) }
+func (t *MeshTable[ID, T]) Delete(tx *Tx, id ID) { tx.Delete(tx.key("m", t.rows.name, string(id))) }
 
 // All yields the rows by ID.
-func (t MeshTable[ID, T]) All(tx *Tx) iter.Seq2[ID, T] {
-	return all[ID](t.rows, tx, Key("m", t.name, ""))
+func (t *MeshTable[ID, T]) All(tx *Tx) iter.Seq2[ID, T] {
+	return func(yield func(ID, T) bool) {
+		t.rows.each(tx, Key("m", t.rows.name, ""), func(id string, p any) bool { return yield(ID(id), *p.(*T)) })
+	}
 }
 
-// rows reads and writes values of T by key.
-type rows[T any] struct {
+// rows reads and writes the rows of a table by key, as pointers to T, the type of its rows. It
+// is not generic: the compiler makes the methods of a generic type anew for each table, in each
+// package that imports one.
+type rows struct {
 	name  string
 	share sharing
-	flat  int // bytes of a T that is kept in decoded form, without what it refers to
 	hot   bool
+	flat  int                // bytes of a T that is kept in decoded form, without what it refers to
+	fresh func() any         // a new T
+	clone func(row any) any  // a copy of a T that shares nothing with it; only where share is not shareNot
+	holds func(row any) bool // whether a row is a T
 }
 
-func newRows[T any](name string) rows[T] {
-	r := rows[T]{name: name, share: sharingOf[T]()}
-	if r.share != shareNot {
-		r.flat = int(reflect.TypeFor[T]().Size())
+func newRows[T any](name string) rows {
+	r := rows{name: name, share: sharingOf[T](), fresh: func() any { return new(T) },
+		holds: func(row any) bool { _, ok := row.(*T); return ok }}
+	switch r.share {
+	case shareNot:
+		return r
+	case shareCopy:
+		r.clone = func(row any) any { c := *row.(*T); return &c }
+	case shareClone:
+		r.clone = func(row any) any { c := row.(cloner[T]).Clone(); return &c }
 	}
+	r.flat = int(reflect.TypeFor[T]().Size())
 	return r
 }
 
-func (r rows[T]) get(tx *Tx, key []byte) (row T, ok bool) {
+// heated is r for a hot table.
+func (r *rows) heated() rows {
+	if r.share == shareNot {
+		panic("ledger: rows of " + r.name + " can not be kept")
+	}
+	hot := *r
+	hot.hot = true
+	return hot
+}
+
+func (r *rows) keyOf(tx *Tx, company CompanyID, id string) []byte {
+	return tx.key("c", string(company), r.name, id)
+}
+
+// get returns a row of which the caller may change a copy, nil for none.
+func (r *rows) get(tx *Tx, key []byte) any {
+	row, kept := r.find(tx, key)
+	if kept && r.share == shareClone {
+		return r.clone(row)
+	}
+	return row
+}
+
+// look returns a row that the caller must not change, nil for none.
+func (r *rows) look(tx *Tx, key []byte) any {
+	row, _ := r.find(tx, key)
+	return row
+}
+
+// find returns a row, nil for none, and whether others may be given the same one.
+func (r *rows) find(tx *Tx, key []byte) (row any, kept bool) {
 	if tx.view != nil {
 		return r.view(tx.view.row(key, r.flat))
 	}
 	b, ok := tx.Get(key)
 	if !ok {
-		return row, false
+		return nil, false
 	}
 	if tx.cache == nil || r.share == shareNot || len(b) == 0 {
-		return r.decode(b), true
+		return r.decode(b), false
 	}
-	return r.handOut(*r.kept(tx, b)), true
-}
-
-func (r rows[T]) look(tx *Tx, key []byte) *T {
-	if tx.view != nil {
-		if row, ok := r.view(tx.view.row(key, r.flat)); ok {
-			return &row
-		}
-		return nil
+	if row = tx.cache.get(b); row == nil {
+		row = r.decode(b)
+		tx.cache.put(b, row, r.flat)
 	}
-	b, ok := tx.Get(key)
-	if !ok {
-		return nil
-	}
-	if tx.cache == nil || r.share == shareNot || len(b) == 0 {
-		row := r.decode(b)
-		return &row
-	}
-	return r.kept(tx, b)
-}
-
-// kept returns the row that b is the encoding of, decoded once.
-func (r rows[T]) kept(tx *Tx, b []byte) *T {
-	if v := tx.cache.get(b); v != nil {
-		return v.(*T)
-	}
-	row := r.decode(b)
-	tx.cache.put(b, &row, r.flat)
-	return &row
+	return row, true
 }
 
 // view decodes a row of a view, once for all views when that may be shared.
-func (r rows[T]) view(found *readRow) (row T, ok bool) {
+func (r *rows) view(found *readRow) (row any, kept bool) {
 	switch {
 	case found.value == nil:
-		return row, false
+		return nil, false
 	case r.share == shareNot:
-		return r.decode(found.value), true
+		return r.decode(found.value), false
 	}
-	if v := found.decoded.Load(); v != nil {
-		if row, ok := (*v).(T); ok {
-			return r.handOut(row), true
-		}
+	if v := found.decoded.Load(); v != nil && r.holds(*v) {
+		return *v, true
 	}
-	row = r.decode(found.value)
-	if found.decodes > 0 { // it is counted
-		kept := any(r.handOut(row))
-		found.decoded.Store(&kept)
+	if row = r.decode(found.value); found.decodes == 0 { // it is not counted
+		return row, false
 	}
+	found.decoded.Store(&row)
 	return row, true
 }
 
 // put does not keep row in decoded form but for a hot table: what a later get
 // returns must follow from the stored bytes alone, or nodes with colder caches
 // would read other values (an empty slice for a nil one).
-func (r rows[T]) put(tx *Tx, key []byte, row T) []byte {
+func (r *rows) put(tx *Tx, key []byte, row any) []byte {
 	b := Marshal(row)
 	tx.Set(key, b)
 	if r.hot && tx.cache != nil {
-		kept := r.handOut(row)
+		kept := r.clone(row)
 		if CheckHot && !reflect.DeepEqual(kept, r.decode(b)) {
 			panic(fmt.Sprintf("ledger: row of %s does not read back as it was put: %+v", r.name, row))
 		}
-		tx.cache.put(b, &kept, r.flat)
+		tx.cache.put(b, kept, r.flat)
 	}
 	return b
 }
@@ -299,37 +320,30 @@ func (r rows[T]) put(tx *Tx, key []byte, row T) []byte {
 // difference a panic. Tests set it before anything is applied.
 var CheckHot bool
 
-func (r rows[T]) handOut(row T) T {
-	if r.share == shareClone {
-		return any(row).(cloner[T]).Clone()
-	}
-	return row
-}
-
-// all yields the rows whose keys begin with prefix, by what follows it there.
-func all[ID ~string, T any](r rows[T], tx *Tx, prefix []byte) iter.Seq2[ID, T] {
-	return func(yield func(ID, T) bool) {
-		if tx.view != nil {
-			if ids, ok := tx.view.ids(prefix); ok {
-				for _, id := range ids {
-					row, ok := r.view(tx.view.row(append(prefix[:len(prefix):len(prefix)], id...), r.flat))
-					if ok && !yield(ID(id), row) {
-						return
-					}
+// each yields the rows whose keys begin with prefix, by what follows it there. The caller may change a
+// copy of each.
+func (r *rows) each(tx *Tx, prefix []byte, yield func(id string, row any) bool) {
+	if tx.view != nil {
+		if ids, ok := tx.view.ids(prefix); ok {
+			for _, id := range ids {
+				row := r.get(tx, append(prefix[:len(prefix):len(prefix)], id...))
+				if row != nil && !yield(id, row) {
+					return
 				}
-				return
 			}
+			return
 		}
-		for k, v := range tx.Prefix(prefix) {
-			if !yield(ID(bytes.TrimPrefix(k, prefix)), r.decode(v)) {
-				return
-			}
+	}
+	for k, v := range tx.Prefix(prefix) {
+		if !yield(string(bytes.TrimPrefix(k, prefix)), r.decode(v)) {
+			return
 		}
 	}
 }
 
-func (r rows[T]) decode(b []byte) (row T) {
-	if err := Unmarshal(b, &row); err != nil {
+func (r *rows) decode(b []byte) any {
+	row := r.fresh()
+	if err := Unmarshal(b, row); err != nil {
 		panic("ledger: row of " + r.name + " does not decode: " + err.Error())
 	}
 	return row

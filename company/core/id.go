@@ -33,7 +33,7 @@ func OwnerOf(tx *ledger.Tx, id string) ledger.CompanyID {
 var OwnedTables = map[string]bool{}
 
 // Owned returns t as a table whose rows [OwnerOf] finds by their IDs.
-func Owned[ID ~string, T any](t ledger.Table[ID, T]) ledger.Table[ID, T] {
+func Owned[ID ~string, T any](t *ledger.Table[ID, T]) *ledger.Table[ID, T] {
 	OwnedTables[t.Name()] = true
 	return t.Beside(func(tx *ledger.Tx, company ledger.CompanyID, id ID, old, next *T) {
 		switch {

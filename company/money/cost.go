@@ -270,7 +270,7 @@ func bookCost(tx *ledger.Tx, e CostEvent) []byte {
 	return encoded
 }
 
-func add(tx *ledger.Tx, t ledger.Table[string, CostCell], company ledger.CompanyID, id string, cell CostCell) {
+func add(tx *ledger.Tx, t *ledger.Table[string, CostCell], company ledger.CompanyID, id string, cell CostCell) {
 	if old := t.Look(tx, company, id); old != nil {
 		cell.Total = old.Total.Plus(cell.Total)
 	}

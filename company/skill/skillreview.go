@@ -157,7 +157,7 @@ var skillReviewKinds = []company.Kind{
 		Weight: company.Weights.Erase, Do: ledger.Typed(forgetSkillTest)},
 }
 
-func ofSkill[T any](tx *ledger.Tx, t ledger.Table[string, T], company ledger.CompanyID, skill string) []T {
+func ofSkill[T any](tx *ledger.Tx, t *ledger.Table[string, T], company ledger.CompanyID, skill string) []T {
 	out := []T{}
 	for _, v := range tx.Prefix(t.Key(company, skill+".")) {
 		out = append(out, core.DecodeRow[T](v))

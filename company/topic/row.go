@@ -85,8 +85,8 @@ const totalKey = "total"
 
 // both is a table of companies and one of the mesh, with rows alike.
 type both[T any] struct {
-	company ledger.Table[string, T]
-	mesh    ledger.MeshTable[string, T]
+	company *ledger.Table[string, T]
+	mesh    *ledger.MeshTable[string, T]
 }
 
 func (b both[T]) get(tx *ledger.Tx, of ledger.CompanyID, id string) (T, bool) {
