@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -501,14 +500,6 @@ func (a *applier) command(index uint64, b *Batch, i int, r *Receipt, s *speaker)
 	return true
 }
 
-// weigh asks the configuration's gate.
-func (a *applier) weigh(c *Context) (value []byte, f *Refusal) {
-	if a.l.cfg.Gate == nil {
-		return nil, nil
-	}
-	return a.guard(c, func() ([]byte, error) { return nil, a.l.cfg.Gate(c) })
-}
-
 // stop keeps what the gate wrote about a command that it refused, and enters it.
 func (a *applier) stop(c *Context, b *Batch, i int, r *Receipt) {
 	a.merge()
@@ -535,56 +526,6 @@ func (a *applier) moveMesh(c *Context) {
 		}
 		a.pos.Time = max(a.pos.Time, p.To)
 	}
-}
-
-// authorize asks the configuration's rule.
-func (a *applier) authorize(c *Context) (value []byte, f *Refusal) {
-	if a.l.cfg.Authorize == nil {
-		return nil, nil
-	}
-	return a.guard(c, func() ([]byte, error) { return nil, a.l.cfg.Authorize(c) })
-}
-
-func (a *applier) handle(c *Context) (value []byte, f *Refusal) {
-	return a.guard(c, func() ([]byte, error) {
-		v, err := a.l.mux[c.Cmd.Kind](c)
-		limit := MaxTouched
-		if c.wide {
-			limit = MaxTouchedWide
-		}
-		if err == nil && c.Tx.Touched() > limit {
-			err = Refuse(TooLarge, nil, "the command would change more than %d rows at once", limit)
-		}
-		return v, err
-	})
-}
-
-// guard runs a rule. A panic in it, and an error that is no refusal, become the
-// refusal "internal": every node has the same panic. A failing disk does not:
-// that is this node's own trouble, and passes on.
-func (a *applier) guard(c *Context, f func() ([]byte, error)) (value []byte, refusal *Refusal) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case StorageError:
-			panic(r)
-		default:
-			a.l.stats.panics.Add(1)
-			a.l.log.Error("ledger: handler panicked", "kind", c.Cmd.Kind, "index", c.Index, "panic", r, "stack",
-				string(debug.Stack()))
-			value, refusal = nil, &Refusal{Code: Internal, Message: "internal error"}
-		}
-	}()
-	v, err := f()
-	if err == nil {
-		return v, nil
-	}
-	if refusal, ok := errors.AsType[*Refusal](err); ok {
-		return nil, refusal
-	}
-	a.l.stats.panics.Add(1)
-	a.l.log.Error("ledger: handler failed", "kind", c.Cmd.Kind, "index", c.Index, "err", err)
-	return nil, &Refusal{Code: Internal, Message: "internal error"}
 }
 
 // merge moves the command's writes into the group and extends the digest by
