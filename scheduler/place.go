@@ -2,8 +2,11 @@ package scheduler
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
@@ -222,4 +225,98 @@ func (p *placement) choose(tx *ledger.Tx, r entity.Run, benches []bench, away []
 		p.since = old.At
 	}
 	return best
+}
+
+// placeRuns assigns queued runs to nodes with free slots.
+func (l *Leader) placeRuns(ctx context.Context) error {
+	live := l.Live()
+	if len(live) == 0 {
+		return nil
+	}
+	var places, waiting []placement
+	quiet := true
+	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
+		if _, halted := entity.Halted(tx); halted {
+			quiet = len(company.RunningRuns(tx, 1)) == 0
+			return nil
+		}
+		places, waiting, l.last = choose(tx, live, core.TimeOf(l.cfg.Now()), l.last)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !quiet {
+		_, err := l.submit(ctx, company.KindMeshQuiesce, "", company.Quiesce{})
+		return err
+	}
+	return errors.Join(l.giveUp(ctx, waiting), l.tellWaiting(ctx, waiting), each(places, func(p placement) error {
+		_, err := l.submit(ctx, company.KindRunPlace, p.company, company.Place{Run: p.run, Node: string(p.node),
+			Session: p.session, Why: &p.why})
+		return err
+	}))
+}
+
+// giveUp ends the runs that no node could take for giveUpAfter, so that a run that
+// can never start fails with a reason and its issue goes to the board. The time counts
+// from when the reasons were stored, so a change of leader does not restart it. No
+// run is given up while a node sends no beats.
+func (l *Leader) giveUp(ctx context.Context, waiting []placement) error {
+	l.mu.Lock()
+	term := l.term
+	l.mu.Unlock()
+	if l.terms != term {
+		l.never, l.terms = nil, term
+	}
+	now := l.cfg.Clock()
+	never := map[string]time.Duration{}
+	var over []placement
+	for _, p := range waiting {
+		if !p.never {
+			continue
+		}
+		since, known := l.never[p.run]
+		if !known {
+			since = now
+		}
+		told := p.since != 0 && time.Duration(core.TimeOf(l.cfg.Now())-p.since)*time.Millisecond >= giveUpAfter
+		if never[p.run] = since; now-since >= giveUpAfter || told {
+			over = append(over, p)
+		}
+	}
+	l.never = never
+	return each(over, func(p placement) error {
+		_, err := l.submit(ctx, company.KindRunUnplaced, p.company, company.Unplaced{Run: p.run, Why: p.why, GiveUp: true})
+		return err
+	})
+}
+
+// tellWaiting stores why runs wait: for runs that have waited for tellWaitAfter, at
+// most waitsPerLook at each look, and again only when the reasons change.
+func (l *Leader) tellWaiting(ctx context.Context, waiting []placement) error {
+	l.mu.Lock()
+	young := l.cfg.Clock()-l.led < l.cfg.Lease // there may be nodes that have not sent a beat yet
+	l.mu.Unlock()
+	seen := map[string]string{}
+	var tell []placement
+	for _, p := range waiting {
+		if young && slices.ContainsFunc(p.why.Candidates, func(c company.Candidate) bool { return c.Refusal == notHeard }) {
+			continue
+		}
+		why := reasons(p.why)
+		old, known := l.said[p.run]
+		if seen[p.run] = why; old == why && known || p.since != 0 {
+			continue
+		}
+		if len(tell) == waitsPerLook {
+			delete(seen, p.run) // at a later look
+			continue
+		}
+		tell = append(tell, p)
+	}
+	l.said = seen
+	return each(tell, func(p placement) error {
+		_, err := l.submit(ctx, company.KindRunUnplaced, p.company, company.Unplaced{Run: p.run, Why: p.why})
+		return err
+	})
 }
