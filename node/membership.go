@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"errors"
@@ -296,4 +297,42 @@ func (m membership) save(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// openMembership determines the node's mesh: the one of its membership file, the one
+// that its token opens, or a new one.
+func (n *Node) openMembership(ctx context.Context) (err error) {
+	switch {
+	case n.Mesh() != "":
+		if n.conf.Join != "" {
+			n.log.Info("this node is a member already, the join token is not used", "mesh", n.Mesh())
+		}
+	case n.conf.Join != "":
+		n.member, err = n.join(ctx)
+	default:
+		n.member, err = n.findMesh(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if n.Mesh() == "" {
+		if err := n.saveMember(); err != nil {
+			return err
+		}
+		n.belongTo(n.member.mesh())
+		n.roster.learn(n.member.Roster)
+	}
+	if _, err := n.keyring.take(n.member.Wrapped); err != nil {
+		return err
+	}
+	n.alone.Store(n.member.Founding != nil && n.member.Founding.Alone)
+	n.refreshRoster()
+	if m, ok := n.roster.node(n.ID()); ok {
+		if stray := strayLabels(n.labels(), m); len(stray) > 0 {
+			n.log.Warn("labels that this node was started with are not those of the roster and count for nothing; say them "+
+				"with selvage node label", "labels", stray)
+		}
+	}
+	n.showOnLAN()
+	return nil
 }
