@@ -49,6 +49,7 @@ const (
 	maxFiles = 60
 	maxLines = 12_000
 	maxNames = 350 // exported, methods aside
+	maxFile  = 600 // lines of one file
 )
 
 // maxColumns bounds a line, a tab counted as one column.
@@ -219,7 +220,11 @@ func TestPackagesAreSmall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines += strings.Count(string(b), "\n")
+			n := strings.Count(string(b), "\n")
+			if n > maxFile {
+				t.Errorf("%s/%s has %d lines, at most %d: divide it by what a reader looks for", p.ImportPath, f, n, maxFile)
+			}
+			lines += n
 			file, err := parser.ParseFile(token.NewFileSet(), f, b, 0)
 			if err != nil {
 				t.Fatal(err)
