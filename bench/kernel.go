@@ -103,8 +103,8 @@ func besideNATS(ctx context.Context, b *bench) error {
 	for i := range 2 {
 		addr := fmt.Sprintf("127.0.0.1:%d", 24811+i)
 		conf := filepath.Join(dir, fmt.Sprintf("n%d.conf", i))
-		text := fmt.Sprintf("server_name: n%d\nlisten: %s\ncluster { name: c, listen: 127.0.0.1:%d, routes: "+
-			"[nats://127.0.0.1:24821] }\n", i, addr, 24821+i)
+		text := fmt.Sprintf("server_name: n%d\nlisten: %s\n"+
+			"cluster { name: c, listen: 127.0.0.1:%d, routes: [nats://127.0.0.1:24821] }\n", i, addr, 24821+i)
 		if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 			return err
 		}

@@ -237,7 +237,7 @@ var icons = strings.Fields(`bot cpu brain zap rocket code terminal shield eye se
 	circuit-board radar swords telescope microscope crown gem hexagon pentagon fingerprint`)
 
 func iconsPage(*api.Request) (api.Response, error) {
-	return api.Raw(api.PlainText, []byte("# Icons of agents\n\nThe field icon of an agent is one of these "+
-		"names:\n- "+strings.Join(icons, "\n- ")+
+	return api.Raw(api.PlainText, []byte("# Icons of agents\n\n"+
+		"The field icon of an agent is one of these names:\n- "+strings.Join(icons, "\n- ")+
 		"\n\nExample:\n{ \"name\": \"Lookout\", \"role\": \"researcher\", \"icon\": \"telescope\" }\n")), nil
 }

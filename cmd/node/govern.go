@@ -131,8 +131,8 @@ var governVerbs = []cli.Verb{
 	{Use: "decisions",
 		Short: "List what the gate decided, newest first: denials, deferrals, warnings and permits of high risk",
 		Path:  "/api/v1/govern/decisions",
-		Example: "  selvage govern decisions --decision deny,escalate --limit 20\n  selvage govern decisions " +
-			"--rule GOV-001 -o json",
+		Example: "  selvage govern decisions --decision deny,escalate --limit 20\n" +
+			"  selvage govern decisions --rule GOV-001 -o json",
 		Fields: []cli.Field{{Name: "decision", Member: "decision",
 			About: "permit, warn, escalate or deny; several with commas"}, {Name: "agent", Member: "agentId", Kind: "agent",
 			About: "who acts"},
@@ -175,8 +175,8 @@ var governVerbs = []cli.Verb{
 	{Use: "environment dev|staging|prod|none",
 		Short: "Set the environment of the mesh, a company or a project; none: as further out", Method: "PUT",
 		Path: "/api/v1/govern/place",
-		Example: "  selvage govern environment prod --of 0193f2a1-7c55-7d01-9a6b-2f0c8f1e4d10\n  selvage govern " +
-			"environment dev",
+		Example: "  selvage govern environment prod --of 0193f2a1-7c55-7d01-9a6b-2f0c8f1e4d10\n" +
+			"  selvage govern environment dev",
 		Fields: []cli.Field{{Place: 1, Member: "environment"}, {Name: "of", Member: "companyId",
 			About: "ID of the company; the mesh unless given"}, {Name: "project", Member: "projectId",
 			About: "ID of a project of the company"},
@@ -211,13 +211,13 @@ var governVerbs = []cli.Verb{
 		Columns: "N=sequence AGENT=agentId ACTION=action RULES=rules DECISION=decision FILTERS=spoken_filters " +
 			"HASH=hash WRONG=wrong"},
 	{Use: "explain ACTION", Short: "Show how the effect of an act comes to be, step by step",
-		Example: "  selvage govern explain network.egress --outside\n  selvage govern explain money.spend " +
-			"--cents 250000 --irreversible",
+		Example: "  selvage govern explain network.egress --outside\n" +
+			"  selvage govern explain money.spend --cents 250000 --irreversible",
 		Method: "POST", Path: "/api/v1/govern/explain", Rows: "steps",
 		Columns: "DIMENSION=dimension FROM=from TO=to WHY=why", Fixed: somebody, Fields: slices.Clone(aboutAct)},
 	{Use: "simulate ACTION", Short: "Ask what the gate would decide, without doing anything",
-		Example: "  selvage govern simulate execute_shell_command --approver Cleo\n  selvage govern simulate " +
-			"deploy --environment prod --agent Ada --clearance deploy",
+		Example: "  selvage govern simulate execute_shell_command --approver Cleo\n" +
+			"  selvage govern simulate deploy --environment prod --agent Ada --clearance deploy",
 		Method: "POST", Path: "/api/v1/govern", Fixed: somebody, Fields: slices.Clone(aboutAct),
 		Lines: "decision=decision reason=reason warnings=warnings rules_that_spoke=spoken_rules " +
 			"rules_asked=evaluated_rules risk=effect.risk fairness=effect.fairness " +

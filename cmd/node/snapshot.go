@@ -352,8 +352,8 @@ are to be moved away, and they join again with tokens. Secrets open as before.`,
 				fmt.Fprintf(w, "restored %s\n", describeAbout(v.About))
 				fmt.Fprintf(w, "%d bytes of state, %d files\n", v.StateBytes, v.Files)
 				left(w, v)
-				fmt.Fprintf(w, "What was done after it was taken is not in it. Start it with: selvage up --dir %s\nIt goes on "+
-					"as epoch %d; the other nodes join anew, on empty data directories.\n", dir, v.Epoch)
+				fmt.Fprintf(w, "What was done after it was taken is not in it. Start it with: selvage up --dir %s\n"+
+					"It goes on as epoch %d; the other nodes join anew, on empty data directories.\n", dir, v.Epoch)
 			})
 		},
 	}

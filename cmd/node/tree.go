@@ -49,8 +49,8 @@ func treeCommand(c *cli.CLI) *cobra.Command {
 	tree.Long = `Show what lies at a path of the resource tree and below it. The root is a hash over path,
 kind and content of all of it: equal roots are equal trees. The leader commits it on the
 chain when it has changed.`
-	tree.Example = "  selvage tree\n  selvage tree /companies --depth 3\n  selvage tree grant /apps user:ada --role " +
-		"operator"
+	tree.Example = "  selvage tree\n  selvage tree /companies --depth 3\n" +
+		"  selvage tree grant /apps user:ada --role operator"
 	tree.RunE = func(cmd *cobra.Command, args []string) error {
 		q := url.Values{"depth": {strconv.Itoa(depth)}}
 		if len(args) > 0 {

@@ -26,8 +26,8 @@ var recallVerbs = []cli.Verb{
 			{Name: "importance", Member: "importance", Kind: "int", About: "0 to 1000"}, {Name: "until", Member: "expiresAt",
 				About: "when it is forgotten by itself, an ISO date with time"}}},
 	{Use: "search WORDS", Short: "Find memories, the best first, and why",
-		Example: "  selvage memory search 'when does Globex pay'\n  selvage memory search '\"pays late\" invoi*' " +
-			"--by words --tag customer",
+		Example: "  selvage memory search 'when does Globex pay'\n" +
+			"  selvage memory search '\"pays late\" invoi*' --by words --tag customer",
 		Method: "POST", Path: "/api/v1/memory/search?companyId={company}", Rows: "results",
 		Columns: "ID=memory.id SCORE=score WORDS=why.wordRank NEAR=why.cosine KIND=memory.kind TEXT=memory.text",
 		Fields: []cli.Field{{Place: 1, Member: "query"}, withLimit,

@@ -97,8 +97,8 @@ func whyCommands(c *cli.CLI) []*cobra.Command {
 	}
 	return []*cobra.Command{
 		walk("why", "Show why something is there, back to where it began",
-			"  selvage why ACM-7\n  selvage why '#1234'\n  selvage why run:0193f2a1-7c55-7d01-9a6b-2f0c8f1e4d10 "+
-				"--depth 3 -o json"),
+			"  selvage why ACM-7\n  selvage why '#1234'\n"+
+				"  selvage why run:0193f2a1-7c55-7d01-9a6b-2f0c8f1e4d10 --depth 3 -o json"),
 		walk("effects", "Show what came of something", "  selvage effects ACM-7\n  selvage effects ACM-7 --limit 500"),
 		path,
 	}

@@ -23,8 +23,8 @@ func followInbox(c *cli.CLI) *cobra.Command {
 		Long: `Receive the messages of a process as they arrive: one line for each, and with -o json one
 object. When the connection breaks, the node sends again what did not arrive, up to 256
 messages. Requests and reliable messages are answered and acknowledged as ever.`,
-		Example: "  selvage ipc follow                             # in a process\n  selvage ipc follow " +
-			"--process 12 -n 1 --for 30s"}
+		Example: "  selvage ipc follow                             # in a process\n" +
+			"  selvage ipc follow --process 12 -n 1 --for 30s"}
 	f := cmd.Flags()
 	f.IntVar(&process, "process", 0, "PID on the node that is asked: as this process (an administrator)")
 	f.Uint64Var(&after, "after", 0, "number of the last message that was seen")

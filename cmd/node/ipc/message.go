@@ -41,14 +41,14 @@ var messageVerbs = []cli.Verb{
 			{Name: "trace", Member: "trace_id", About: "ID of a trace"}, asProcess}},
 	{Use: "request TO [TEXT]", Short: "Send a request and print its reply", Method: "POST", Path: ipcPath + "/request",
 		Says: "{payload.text}",
-		Example: "  selvage ipc request name:worker 'how far?' --wait-ms 2000\n  selvage ipc request kernel@n2 " +
-			"--payload '{\"kind\":\"signal\",\"signal\":{\"kind\":\"dump_state\"}}' -o json",
+		Example: "  selvage ipc request name:worker 'how far?' --wait-ms 2000\n" +
+			"  selvage ipc request kernel@n2 --payload '{\"kind\":\"signal\",\"signal\":{\"kind\":\"dump_state\"}}' -o json",
 		Fields: []cli.Field{{Place: 1, Member: "to"}, {Place: 2, Member: "text"}, asJSON, asPayload, waitField,
 			{Name: "trace", Member: "trace_id", About: "ID of a trace"}, asProcess}},
 	{Use: "recv", Short: "Receive the next messages", Also: []string{"receive"}, Method: "POST", Path: ipcPath +
 		"/receive", Rows: "messages", Columns: messageTable,
-		Example: "  selvage ipc recv --wait-ms 30000 -o json     # in a process\n  selvage ipc recv --process 12 " +
-			"--limit 1      # an administrator, for process 12",
+		Example: "  selvage ipc recv --wait-ms 30000 -o json     # in a process\n" +
+			"  selvage ipc recv --process 12 --limit 1      # an administrator, for process 12",
 		Fields: []cli.Field{{Name: "limit", Member: "limit", Kind: "int", About: "at most so many"},
 			{Name: "wait-ms", Member: "wait_ms", Kind: "int", About: "how long to wait for the first, in ms"}, asProcess}},
 	{Use: "ack ID", Short: "Acknowledge a reliable message: it is handled", Method: "POST", Path: ipcPath +
@@ -62,8 +62,8 @@ var messageVerbs = []cli.Verb{
 			"It ends with the process. With --name the mesh remembers how far was read: each message is to be " +
 			"acknowledged, and the next\n" +
 			"process that subscribes by this name, on any node, goes on after the last one that was.",
-		Example: "  selvage ipc subscribe 'build.*'                    # in a process\n  selvage ipc subscribe " +
-			"'orders/**' --name billing --from 1",
+		Example: "  selvage ipc subscribe 'build.*'                    # in a process\n" +
+			"  selvage ipc subscribe 'orders/**' --name billing --from 1",
 		Fields: []cli.Field{{Place: 1, Member: "pattern"}, {Name: "name", Member: "name", About: "makes it last"},
 			{Name: "from", Member: "from", Kind: "int",
 				About: "height of the first message; what is published next unless given"}, asProcess}},

@@ -104,8 +104,8 @@ func readTopic(c *cli.CLI) *cobra.Command {
 line for each, and with -o json the page. In a pattern * is any one level, and ** at the
 end all levels. With --follow it goes on with what is published, on any node, and prints
 one object on each line with -o json.`,
-		Example: "  selvage topic read build.done\n  selvage topic read 'build.*' --from 1200 -n 10\n  selvage " +
-			"topic read '**' --follow"}
+		Example: "  selvage topic read build.done\n  selvage topic read 'build.*' --from 1200 -n 10\n" +
+			"  selvage topic read '**' --follow"}
 	f := cmd.Flags()
 	f.Uint64Var(&from, "from", 0, "height of the first message (default: the oldest; with --follow: from now on)")
 	f.IntVarP(&most, "limit", "n", 0, "at most so many messages (default 100; with --follow: no end)")
