@@ -5,9 +5,9 @@ import "time"
 const (
 	// MaxNodes bounds a local mesh: each node costs about 80 MB and two ports.
 	MaxNodes = 25
-	// readyTimeout bounds the wait for one node to serve; generous, because the
-	// machine may be small and busy.
-	readyTimeout = 60 * time.Second
+	// readyTimeout bounds the wait for one node to serve, and for three to vote; generous,
+	// because the machine may be small and busy, or emulated. A process that ends is told at once.
+	readyTimeout = 3 * time.Minute
 	// stopTimeout is how long a node may take to leave in order before it is killed.
 	stopTimeout = 15 * time.Second
 	// portTimeout is how long the ports of a node may be taken by one that is ending.

@@ -398,7 +398,7 @@ func (p prometheus) series(expr string) int {
 // has waits until an expression has a series.
 func (p prometheus) has(what, expr string) {
 	p.t.Helper()
-	for deadline := time.Now().Add(time.Minute); p.series(expr) == 0; time.Sleep(500 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); p.series(expr) == 0; time.Sleep(500 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			p.t.Errorf("%s: Prometheus has no series for %s", what, expr)
 			return
