@@ -52,16 +52,16 @@ func FindAgent(rc *Request) (a entity.Agent, err error) {
 	return a, err
 }
 
-// Showing answers the result of show for the path's agent.
-func Showing[T any](rc *Request, show func(tx *ledger.Tx, a entity.Agent) T) (r Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		a, err := AgentIn(tx, rc)
-		if err == nil {
-			r = OK(show(tx, a))
+// Showing answers what show returns for the row that find finds.
+func Showing[At, T any](rc *Request, find func(*ledger.Tx, *Request) (At, error),
+	show func(*ledger.Tx, At) T) (Response, error) {
+	return Viewed(rc, func(tx *ledger.Tx) (v T, err error) {
+		at, err := find(tx, rc)
+		if err != nil {
+			return v, err
 		}
-		return err
+		return show(tx, at), nil
 	})
-	return r, err
 }
 
 // OfNode makes the rest of the request the node's own, as a system actor of that name. It
@@ -86,12 +86,21 @@ func CompanyID(rc *Request) ledger.CompanyID {
 	return ledger.CompanyID(strings.ToLower(rc.Path("companyId")))
 }
 
+// CompanyIn returns the company of the path.
+func CompanyIn(tx *ledger.Tx, rc *Request) (entity.Company, error) {
+	row, ok := entity.CompanyOf(tx, CompanyID(rc))
+	if !ok {
+		return row, NotFound("Company not found")
+	}
+	return row, nil
+}
+
 // InCompany calls f with the path's company, if it exists.
 func InCompany(rc *Request, f func(tx *ledger.Tx, row entity.Company) error) error {
 	return rc.View(func(tx *ledger.Tx) error {
-		row, ok := entity.CompanyOf(tx, CompanyID(rc))
-		if !ok {
-			return NotFound("Company not found")
+		row, err := CompanyIn(tx, rc)
+		if err != nil {
+			return err
 		}
 		return f(tx, row)
 	})
@@ -232,12 +241,7 @@ func PathID(rc *Request, name string) string { return strings.ToLower(rc.Path(na
 // OfCompany answers v for every company that exists.
 func OfCompany(v any) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
-		return OK(v), rc.View(func(tx *ledger.Tx) error {
-			if _, ok := entity.CompanyOf(tx, CompanyID(rc)); !ok {
-				return NotFound("Company not found")
-			}
-			return nil
-		})
+		return OK(v), InCompany(rc, func(*ledger.Tx, entity.Company) error { return nil })
 	}
 }
 

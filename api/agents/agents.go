@@ -254,15 +254,15 @@ func readMe(rc *api.Request) (r api.Response, err error) {
 }
 
 func readAgent(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, func(tx *ledger.Tx, a entity.Agent) any { return detailAgent(tx, a, rc.Now()) })
+	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) any { return detailAgent(tx, a, rc.Now()) })
 }
 
 func readConfiguration(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, func(_ *ledger.Tx, a entity.Agent) any { return configureAgent(a) })
+	return api.Showing(rc, api.AgentIn, func(_ *ledger.Tx, a entity.Agent) any { return configureAgent(a) })
 }
 
 func listRevisions(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, func(tx *ledger.Tx, a entity.Agent) any { return entity.RevisionsOf(tx, a.Company, a.ID) })
+	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) any { return entity.RevisionsOf(tx, a.Company, a.ID) })
 }
 
 func readRevision(rc *api.Request) (r api.Response, err error) {

@@ -123,7 +123,7 @@ func summarize(in skill.Instructions, f skill.InstructionFile) instructionSummar
 }
 
 func readInstructions(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, func(tx *ledger.Tx, a entity.Agent) any { return showInstructions(tx, a) })
+	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) any { return showInstructions(tx, a) })
 }
 
 // instructionFileOf returns one file.

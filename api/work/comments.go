@@ -25,113 +25,67 @@ type createComment struct {
 }
 
 func CommentRoutes() []api.Route {
-	mark := func(method, path, kind, summary string, out any, answer func(rc *api.Request, kind string,
-		of ledger.CompanyID, issue string) (api.Response, error)) api.Route {
-		return api.Route{Method: method, Path: path, Tag: "issues", Summary: summary, Out: out,
-			Handle: func(rc *api.Request) (api.Response, error) {
-				of, issue, err := api.LocateIssue(rc)
-				if err != nil {
-					return api.Response{}, err
-				}
-				return answer(rc, kind, of, issue)
-			}}
-	}
-	return []api.Route{{
-		Method: "GET", Path: "/api/issues/{id}/comments", Tag: "issues", Summary: "List the comments of an issue",
-		Out: []entity.Comment{}, Handle: listComments,
-		Query: []api.Param{{Name: "order", Doc: "desc (newest first) or asc"},
-			{Name: "after", Doc: "a comment's ID; those after it in this order"}, {Name: "limit", Type: "integer"}},
-	}, {
-		Method: "POST", Path: "/api/issues/{id}/comments", Tag: "issues", Summary: "Comment on an issue", In: createComment{},
-		Out: entity.Comment{}, Status: 201, Handle: newComment,
-	}, {
-		Method: "GET", Path: "/api/issues/{id}/comments/{commentId}", Tag: "issues", Summary: "Read a comment",
-		Out: entity.Comment{}, Handle: readComment,
-	}, {
-		Method: "DELETE", Path: "/api/issues/{id}/comments/{commentId}", Tag: "issues", Summary: "Delete a comment",
-		Out: entity.Comment{},
-		Handle: func(rc *api.Request) (api.Response, error) {
-			of, issue, err := api.LocateIssue(rc)
-			if err != nil {
-				return api.Response{}, err
-			}
-			cm, err := api.Do[entity.Comment](rc, company.KindCommentDelete, of, company.DeleteComment{Issue: issue,
-				ID: strings.ToLower(rc.Path("commentId"))})
-			return api.OK(cm), err
-		},
-	},
-		mark("POST", "/api/issues/{id}/read", inbox.KindIssueRead, "Mark an issue as read", inbox.ReadState{},
-			marked[inbox.ReadState]),
-		mark("DELETE", "/api/issues/{id}/read", inbox.KindIssueUnread, "Mark an issue as unread", inbox.Removed{},
-			marked[inbox.Removed]),
-		mark("POST", "/api/issues/{id}/inbox-archive", inbox.KindIssueArchive, "Put an issue away until it changes",
-			inbox.InboxArchive{}, marked[inbox.InboxArchive]),
-		mark("DELETE", "/api/issues/{id}/inbox-archive", inbox.KindIssueUnarchive, "Take an issue back into the inbox",
-			inbox.Removed{}, marked[inbox.Removed]),
+	const tag, issue = "issues", "/api/issues/{id}"
+	const all = issue + "/comments"
+	const one = all + "/{commentId}"
+	mark := func(_ *api.Request, issue string) inbox.MarkIssue { return inbox.MarkIssue{Issue: issue} }
+	return []api.Route{
+		api.Read(api.Route{Path: all, Tag: tag, Summary: "List the comments of an issue",
+			Query: []api.Param{{Name: "order", Doc: "desc (newest first) or asc"},
+				{Name: "after", Doc: "a comment's ID; those after it in this order"}, {Name: "limit", Type: "integer"}}},
+			listComments),
+		api.Change[entity.Comment](api.Route{Method: "POST", Path: all, Tag: tag, Status: 201,
+			Summary: "Comment on an issue"}, company.KindCommentCreate, api.LocateIssue, newComment),
+		api.Read(api.Route{Path: one, Tag: tag, Summary: "Read a comment"}, readComment),
+		api.Remove[entity.Comment](api.Route{Path: one, Tag: tag, Summary: "Delete a comment"},
+			company.KindCommentDelete, api.LocateIssue, func(rc *api.Request, issue string) company.DeleteComment {
+				return company.DeleteComment{Issue: issue, ID: api.PathID(rc, "commentId")}
+			}),
+		api.Remove[inbox.ReadState](api.Route{Method: "POST", Path: issue + "/read", Tag: tag,
+			Summary: "Mark an issue as read"}, inbox.KindIssueRead, api.LocateIssue, mark),
+		api.Remove[inbox.Removed](api.Route{Path: issue + "/read", Tag: tag, Summary: "Mark an issue as unread"},
+			inbox.KindIssueUnread, api.LocateIssue, mark),
+		api.Remove[inbox.InboxArchive](api.Route{Method: "POST", Path: issue + "/inbox-archive", Tag: tag,
+			Summary: "Put an issue away until it changes"}, inbox.KindIssueArchive, api.LocateIssue, mark),
+		api.Remove[inbox.Removed](api.Route{Path: issue + "/inbox-archive", Tag: tag,
+			Summary: "Take an issue back into the inbox"}, inbox.KindIssueUnarchive, api.LocateIssue, mark),
 	}
 }
 
-func marked[T any](rc *api.Request, kind string, of ledger.CompanyID, issue string) (api.Response, error) {
-	row, err := api.Do[T](rc, kind, of, inbox.MarkIssue{Issue: issue})
-	return api.OK(row), err
-}
-
-func listComments(rc *api.Request) (r api.Response, err error) {
+func listComments(tx *ledger.Tx, rc *api.Request) (list []entity.Comment, err error) {
 	q := entity.CommentQuery{After: strings.ToLower(rc.Query("after"))}
 	switch order := rc.Query("order"); order {
 	case "", "desc":
 	case "asc":
 		q.Ascending = true
 	default:
-		return r, api.Invalid("Invalid order: %s", order)
+		return nil, api.Invalid("Invalid order: %s", order)
 	}
 	if q.Limit, err = rc.QueryInt("limit", entity.DefaultCommentLimit, 1, entity.MaxCommentLimit); err != nil {
-		return r, err
+		return nil, err
 	}
-	err = rc.View(func(tx *ledger.Tx) error {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return err
-		}
-		list, err := entity.CommentsOf(tx, i, q)
-		r = api.OK(list)
-		return err
-	})
-	return r, err
+	i, err := api.FindIssue(tx, rc)
+	if err != nil {
+		return nil, err
+	}
+	return entity.CommentsOf(tx, i, q)
 }
 
-func newComment(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[createComment](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	if err := api.RawBounds(in.Presentation.Value, in.Metadata.Value); err != nil {
-		return api.Response{}, err
-	}
-	of, issue, err := api.LocateIssue(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	cm, err := api.Do[entity.Comment](rc, company.KindCommentCreate, of, entity.CreateComment{ID: api.NewID(),
-		Issue: issue, Body: in.Body, OnBehalfOf: in.OnBehalfOf.Or(""),
+func newComment(_ *api.Request, issue string, in createComment) (entity.CreateComment, error) {
+	return entity.CreateComment{ID: api.NewID(), Issue: issue, Body: in.Body, OnBehalfOf: in.OnBehalfOf.Or(""),
 		ClientRequest: strings.ToLower(in.ClientID), Presentation: in.Presentation.Or(nil), Metadata: in.Metadata.Or(nil),
-		Reopen: in.Reopen,
-		Resume: in.Resume, Interrupt: in.Interrupt, Attachments: api.BodyIDs(in.Attachments)})
-	return api.OK(cm), err
+		Reopen: in.Reopen, Resume: in.Resume, Interrupt: in.Interrupt, Attachments: api.BodyIDs(in.Attachments),
+	}, api.RawBounds(in.Presentation.Value, in.Metadata.Value)
 }
 
-func readComment(rc *api.Request) (r api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return err
-		}
-		cm, ok := entity.CommentOf(tx, i.Company, i.ID, strings.ToLower(rc.Path("commentId")))
-		if !ok {
-			return api.NotFound("Comment not found")
-		}
-		r = api.OK(cm)
-		return nil
-	})
-	return r, err
+func readComment(tx *ledger.Tx, rc *api.Request) (cm entity.Comment, err error) {
+	i, err := api.FindIssue(tx, rc)
+	if err != nil {
+		return cm, err
+	}
+	cm, ok := entity.CommentOf(tx, i.Company, i.ID, api.PathID(rc, "commentId"))
+	if !ok {
+		return cm, api.NotFound("Comment not found")
+	}
+	return cm, nil
 }

@@ -11,12 +11,17 @@ import (
 func DismissalRoutes() []api.Route {
 	const of = "/api/companies/{companyId}/inbox-dismissals"
 	return []api.Route{
-		{Method: "GET", Path: of, Tag: "inbox", Summary: "List what the user put aside", Who: api.Board,
-			Out: []inbox.Dismissal{}, Handle: listDismissals},
+		api.Read(api.Route{Path: of, Tag: "inbox", Summary: "List what the user put aside", Who: api.Board},
+			func(tx *ledger.Tx, rc *api.Request) ([]inbox.Dismissal, error) {
+				row, err := api.CompanyIn(tx, rc)
+				return inbox.DismissalsOf(tx, row.ID, rc.Actor.ID), err
+			}),
 		{Method: "POST", Path: of, Tag: "inbox", Summary: "Put an item of the inbox aside, for good or for a while",
 			Who: api.Board, In: dismissBody{}, Out: inbox.Dismissal{}, Handle: dismiss},
-		{Method: "DELETE", Path: of + "/{itemKey}", Tag: "inbox", Summary: "Bring an item back into the inbox",
-			Who: api.Board, Out: api.Okay{}, Handle: undismiss},
+		api.Tell(api.Route{Path: of + "/{itemKey}", Tag: "inbox", Summary: "Bring an item back into the inbox",
+			Who: api.Board}, inbox.KindInboxRestore, api.InPath("itemKey"), func(rc *api.Request, _ string) inbox.Dismiss {
+			return inbox.Dismiss{Key: rc.Path("itemKey")}
+		}),
 	}
 }
 
@@ -36,14 +41,6 @@ func aside(tx *ledger.Tx, of ledger.CompanyID, user string) map[string]inbox.Dis
 	return out
 }
 
-func listDismissals(rc *api.Request) (r api.Response, err error) {
-	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		r = api.OK(inbox.DismissalsOf(tx, row.ID, rc.Actor.ID))
-		return nil
-	})
-	return r, err
-}
-
 func dismiss(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[dismissBody](rc)
 	if err != nil {
@@ -57,13 +54,6 @@ func dismiss(rc *api.Request) (api.Response, error) {
 	}
 	d, err := api.Do[inbox.Dismissal](rc, inbox.KindInboxDismiss, api.CompanyID(rc), p)
 	return api.OK(d), err
-}
-
-func undismiss(rc *api.Request) (api.Response, error) {
-	_, err := rc.Submit(inbox.KindInboxRestore, api.CompanyID(rc), inbox.Dismiss{Key: rc.Path("itemKey")})
-	return api.OK(struct {
-		OK bool `json:"ok"`
-	}{true}), err
 }
 
 // recoveries adds stuck issues and the decision that each needs.

@@ -1,8 +1,6 @@
 package work
 
 import (
-	"strings"
-
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
@@ -25,56 +23,30 @@ type bundleIssue struct {
 func FeedbackRoutes() []api.Route {
 	const tag = "issues"
 	return []api.Route{
-		{Method: "GET", Path: "/api/issues/{id}/feedback-traces", Tag: tag,
-			Summary: "List the votes on an issue that may be handed on", Who: api.Board, Out: []inbox.FeedbackTrace{},
-			Handle: func(rc *api.Request) (api.Response, error) {
-				return api.Viewed(rc, func(tx *ledger.Tx) ([]inbox.FeedbackTrace, error) {
-					i, err := api.FindIssue(tx, rc)
-					return inbox.TracesOfIssue(tx, i), err
-				})
-			}},
-		{Method: "GET", Path: "/api/companies/{companyId}/feedback-traces", Tag: "companies",
-			Summary: "List the votes of a company that may be handed on", Who: api.Board, Out: []inbox.FeedbackTrace{},
-			Handle: func(rc *api.Request) (r api.Response, err error) {
-				err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-					r = api.OK(inbox.TracesOf(tx, row.ID))
-					return nil
-				})
-				return r, err
-			}},
-		{Method: "GET", Path: "/api/feedback-traces/{traceId}", Tag: tag, Summary: "Read a vote that may be handed on",
-			Who: api.Board, Out: inbox.FeedbackTrace{},
-			Handle: func(rc *api.Request) (api.Response, error) {
-				b, err := findTrace(rc)
-				return api.OK(b.Trace), err
-			}},
-		{Method: "GET", Path: "/api/feedback-traces/{traceId}/bundle", Tag: tag,
-			Summary: "Read a vote that may be handed on, with what it is about", Who: api.Board, Out: feedbackBundle{},
-			Handle: func(rc *api.Request) (api.Response, error) {
-				b, err := findTrace(rc)
-				return api.OK(b), err
-			}},
+		api.Show(api.Route{Path: "/api/issues/{id}/feedback-traces", Tag: tag,
+			Summary: "List the votes on an issue that may be handed on", Who: api.Board}, api.FindIssue, inbox.TracesOfIssue),
+		api.List(api.Route{Path: "/api/companies/{companyId}/feedback-traces", Tag: "companies",
+			Summary: "List the votes of a company that may be handed on", Who: api.Board}, inbox.TracesOf),
+		api.Show(api.Route{Path: "/api/feedback-traces/{traceId}", Tag: tag, Summary: "Read a vote that may be handed on",
+			Who: api.Board}, traceIn, func(_ *ledger.Tx, b feedbackBundle) inbox.FeedbackTrace { return b.Trace }),
+		api.Read(api.Route{Path: "/api/feedback-traces/{traceId}/bundle", Tag: tag,
+			Summary: "Read a vote that may be handed on, with what it is about", Who: api.Board}, traceIn),
 	}
 }
 
-// findTrace finds a trace in the companies that the caller may see.
-func findTrace(rc *api.Request) (b feedbackBundle, err error) {
-	id := strings.ToLower(rc.Path("traceId"))
-	err = rc.View(func(tx *ledger.Tx) error {
-		for _, row := range entity.Companies(tx) {
-			if !row.Feedback.Sharing || !api.Seen(tx, rc, row.ID) {
-				continue
-			}
-			for _, t := range inbox.TracesOf(tx, row.ID) {
-				if t.TraceID != id {
-					continue
-				}
+// traceIn finds the trace of the path in the companies that the caller may see.
+func traceIn(tx *ledger.Tx, rc *api.Request) (b feedbackBundle, err error) {
+	id := api.PathID(rc, "traceId")
+	for _, row := range entity.Companies(tx) {
+		if !row.Feedback.Sharing || !api.Seen(tx, rc, row.ID) {
+			continue
+		}
+		for _, t := range inbox.TracesOf(tx, row.ID) {
+			if t.TraceID == id {
 				i, _ := entity.IssueOf(tx, row.ID, t.Issue)
-				b = feedbackBundle{t, bundleIssue{i.ID, i.Identifier, i.Title}, t.TargetText(tx, i)}
-				return nil
+				return feedbackBundle{t, bundleIssue{i.ID, i.Identifier, i.Title}, t.TargetText(tx, i)}, nil
 			}
 		}
-		return api.NotFound("Feedback trace not found")
-	})
-	return b, err
+	}
+	return b, api.NotFound("Feedback trace not found")
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/core"
-	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -49,96 +48,54 @@ type ownFolder struct {
 
 func FolderRoutes() []api.Route {
 	const tag, all = "folders", "/api/companies/{companyId}/folders"
+	at := api.InPath("folderId")
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List the folders of a kind", Out: folderList{},
-			Query: []api.Param{{Name: "kind", Doc: "routine or skill"}}, Handle: listFolders},
-		{Method: "POST", Path: all, Tag: tag, Summary: "Make a folder", Who: api.Board, In: newFolder{},
-			Out: routine.Folder{}, Status: 201, Handle: createFolder},
-		{Method: "POST", Path: all + "/ensure-my", Tag: tag, Summary: "Find or make the user's own folder of skills",
-			Who: api.Board, In: ownFolder{}, Out: routine.Folder{}, Handle: ensureFolder},
-		{Method: "POST", Path: all + "/items/move", Tag: tag, Summary: "Put a routine into a folder", Who: api.Board,
-			In: fileItem{}, Out: routine.FiledItem{}, Handle: moveItem},
-		{Method: "PATCH", Path: all + "/{folderId}", Tag: tag, Summary: "Change a folder", Who: api.Board, In: patchFolder{},
-			Out: routine.Folder{}, Handle: updateFolder},
-		{Method: "POST", Path: all + "/{folderId}/move", Tag: tag, Summary: "Move a folder", Who: api.Board, In: moveFolder{},
-			Out: routine.Folder{}, Handle: relocateFolder},
-		{Method: "DELETE", Path: all + "/{folderId}", Tag: tag, Summary: "Delete a folder; what lies in it moves up",
-			Who: api.Board, Out: routine.Folder{}, Handle: removeFolder},
+		api.Read(api.Route{Path: all, Tag: tag, Summary: "List the folders of a kind",
+			Query: []api.Param{{Name: "kind", Doc: "routine or skill"}}}, listFolders),
+		api.Create[routine.Folder](api.Route{Path: all, Tag: tag, Summary: "Make a folder", Who: api.Board},
+			routine.KindFolderSave, createFolder),
+		api.Create[routine.Folder](api.Route{Path: all + "/ensure-my", Tag: tag, Status: 200,
+			Summary: "Find or make the user's own folder of skills", Who: api.Board}, routine.KindFolderSave,
+			func(rc *api.Request, in ownFolder) (routine.SaveFolder, error) {
+				return routine.SaveFolder{ID: api.NewID(), New: true, Kind: routine.FolderSkills, Name: new("My skills"),
+					Slug: new(in.Slug.Or("my-skills")), SystemKey: "my:" + rc.Actor.ID}, nil
+			}),
+		api.Create[routine.FiledItem](api.Route{Path: all + "/items/move", Tag: tag, Status: 200,
+			Summary: "Put a routine into a folder", Who: api.Board}, routine.KindFolderFile,
+			func(_ *api.Request, in fileItem) (routine.FileItem, error) {
+				return routine.FileItem{Kind: in.Kind, Item: strings.ToLower(in.ItemID), Folder: api.BodyID(in.FolderID)}, nil
+			}),
+		api.Change[routine.Folder](api.Route{Path: all + "/{folderId}", Tag: tag, Summary: "Change a folder",
+			Who: api.Board}, routine.KindFolderSave, at,
+			func(_ *api.Request, id string, in patchFolder) (routine.SaveFolder, error) {
+				return routine.SaveFolder{ID: id, Name: in.Name, Slug: in.Slug, Color: api.TextOf(in.Color),
+					Position: in.Position}, nil
+			}),
+		api.Change[routine.Folder](api.Route{Method: "POST", Path: all + "/{folderId}/move", Tag: tag,
+			Summary: "Move a folder", Who: api.Board}, routine.KindFolderSave, at,
+			func(_ *api.Request, id string, in moveFolder) (routine.SaveFolder, error) {
+				return routine.SaveFolder{ID: id, Parent: api.IdPointer(in.ParentID), Position: &in.Position}, nil
+			}),
+		api.Remove[routine.Folder](api.Route{Path: all + "/{folderId}", Tag: tag,
+			Summary: "Delete a folder; what lies in it moves up", Who: api.Board}, routine.KindFolderDelete, at,
+			func(_ *api.Request, id string) routine.DeleteFolder { return routine.DeleteFolder{ID: id} }),
 	}
 }
 
-func listFolders(rc *api.Request) (r api.Response, err error) {
+func listFolders(tx *ledger.Tx, rc *api.Request) (out folderList, err error) {
 	kind := rc.Query("kind")
 	if kind != "" && !slices.Contains(routine.FolderKinds, kind) {
-		return r, api.Invalid("Invalid kind: expected routine or skill")
+		return out, api.Invalid("Invalid kind: expected routine or skill")
 	}
-	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		r = api.OK(folderList{routine.FoldersOf(tx, row.ID, kind)})
-		return nil
-	})
-	return r, err
+	row, err := api.CompanyIn(tx, rc)
+	return folderList{routine.FoldersOf(tx, row.ID, kind)}, err
 }
 
-func doFolder(rc *api.Request, p routine.SaveFolder) (api.Response, error) {
-	f, err := api.Do[routine.Folder](rc, routine.KindFolderSave, api.CompanyID(rc), p)
-	return api.OK(f), err
-}
-
-func folderID(rc *api.Request) string { return strings.ToLower(rc.Path("folderId")) }
-
-func createFolder(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[newFolder](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
+func createFolder(_ *api.Request, in newFolder) (routine.SaveFolder, error) {
 	id, slug := api.NewID(), in.Slug.Pointer()
 	if slug == nil && core.URLKey(in.Name) == "" {
 		slug = new(api.OwnSlug("folder", id))
 	}
-	return doFolder(rc, routine.SaveFolder{ID: id, New: true, Kind: in.Kind, Parent: api.IdPointer(in.ParentID),
-		Name: &in.Name, Slug: slug, Color: api.TextOf(in.Color),
-		Position: in.Position.Pointer()})
-}
-
-func ensureFolder(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[ownFolder](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	name := in.Slug.Or("my-skills")
-	return doFolder(rc, routine.SaveFolder{ID: api.NewID(), New: true, Kind: routine.FolderSkills, Name: new("My skills"),
-		Slug: &name, SystemKey: "my:" + rc.Actor.ID})
-}
-
-func updateFolder(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[patchFolder](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	return doFolder(rc, routine.SaveFolder{ID: folderID(rc), Name: in.Name, Slug: in.Slug, Color: api.TextOf(in.Color),
-		Position: in.Position})
-}
-
-func relocateFolder(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[moveFolder](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	return doFolder(rc, routine.SaveFolder{ID: folderID(rc), Parent: api.IdPointer(in.ParentID), Position: &in.Position})
-}
-
-func removeFolder(rc *api.Request) (api.Response, error) {
-	f, err := api.Do[routine.Folder](rc, routine.KindFolderDelete, api.CompanyID(rc),
-		routine.DeleteFolder{ID: folderID(rc)})
-	return api.OK(f), err
-}
-
-func moveItem(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[fileItem](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	out, err := api.Do[routine.FiledItem](rc, routine.KindFolderFile, api.CompanyID(rc), routine.FileItem{Kind: in.Kind,
-		Item: strings.ToLower(in.ItemID), Folder: api.BodyID(in.FolderID)})
-	return api.OK(out), err
+	return routine.SaveFolder{ID: id, New: true, Kind: in.Kind, Parent: api.IdPointer(in.ParentID), Name: &in.Name,
+		Slug: slug, Color: api.TextOf(in.Color), Position: in.Position.Pointer()}, nil
 }

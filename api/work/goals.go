@@ -2,7 +2,6 @@ package work
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
@@ -31,94 +30,56 @@ type patchGoal struct {
 }
 
 func GoalRoutes() []api.Route {
-	const tag, one = "goals", "/api/goals/{id}"
+	const tag, all, one = "goals", "/api/companies/{companyId}/goals", "/api/goals/{id}"
+	at := api.Located(goalIn, func(g entity.Goal) (ledger.CompanyID, string) { return g.Company, g.ID })
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "List goals",
-			Query: []api.Param{{Name: "projectId", Doc: "only those that this project works towards"}}, Out: []entity.Goal{},
-			Handle: listGoals},
-		{Method: "POST", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "Create a goal", In: newGoal{},
-			Out: entity.Goal{}, Status: 201, Handle: createGoal},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read a goal", Out: entity.Goal{},
-			Handle: func(rc *api.Request) (api.Response, error) {
-				g, err := findGoal(rc)
-				return api.OK(g), err
-			}},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a goal", In: patchGoal{}, Out: entity.Goal{},
-			Handle: updateGoal},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a goal", Who: api.Board, Out: entity.Goal{},
-			Handle: deleteGoal},
+		api.Read(api.Route{Path: all, Tag: tag, Summary: "List goals",
+			Query: []api.Param{{Name: "projectId", Doc: "only those that this project works towards"}}}, listGoals),
+		api.Create[entity.Goal](api.Route{Path: all, Tag: tag, Summary: "Create a goal"}, company.KindGoalCreate,
+			func(_ *api.Request, in newGoal) (entity.SaveGoal, error) {
+				return entity.SaveGoal{ID: api.NewID(), Title: &in.Title, Description: api.TextOf(in.Description),
+					Level: api.Given[entity.GoalLevel](in.Level), Status: api.Given[entity.GoalStatus](in.Status),
+					Parent: api.IdPointer(in.ParentID), Owner: api.IdPointer(in.OwnerAgentID)}, nil
+			}),
+		api.Read(api.Route{Path: one, Tag: tag, Summary: "Read a goal"}, goalIn),
+		api.Change[entity.Goal](api.Route{Path: one, Tag: tag, Summary: "Change a goal"}, company.KindGoalUpdate, at,
+			func(_ *api.Request, id string, in patchGoal) (entity.SaveGoal, error) {
+				return entity.SaveGoal{ID: id, Title: in.Title, Description: api.TextOf(in.Description),
+					Level: api.Given[entity.GoalLevel](in.Level), Status: api.Given[entity.GoalStatus](in.Status),
+					Parent: api.IdPointer(in.ParentID), Owner: api.IdPointer(in.OwnerAgentID)}, nil
+			}),
+		api.Remove[entity.Goal](api.Route{Path: one, Tag: tag, Summary: "Delete a goal", Who: api.Board},
+			company.KindGoalDelete, at, func(_ *api.Request, id string) company.DeleteGoal {
+				return company.DeleteGoal{ID: id}
+			}),
 	}
 }
 
 // listGoals lists the goals of a company; with projectId, only those of that project.
-func listGoals(rc *api.Request) (r api.Response, err error) {
+func listGoals(tx *ledger.Tx, rc *api.Request) ([]entity.Goal, error) {
 	project, err := rc.QueryUUID("projectId")
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		list := entity.GoalsOf(tx, row.ID)
-		if project != "" {
-			p, ok := entity.ProjectOf(tx, row.ID, project)
-			if !ok {
-				return api.NotFound("Project not found")
-			}
-			list = slices.DeleteFunc(list, func(g entity.Goal) bool { return !slices.Contains(p.Goals, g.ID) })
+	row, err := api.CompanyIn(tx, rc)
+	if err != nil {
+		return nil, err
+	}
+	list := entity.GoalsOf(tx, row.ID)
+	if project != "" {
+		p, ok := entity.ProjectOf(tx, row.ID, project)
+		if !ok {
+			return nil, api.NotFound("Project not found")
 		}
-		r = api.OK(list)
-		return nil
-	})
-	return r, err
+		list = slices.DeleteFunc(list, func(g entity.Goal) bool { return !slices.Contains(p.Goals, g.ID) })
+	}
+	return list, nil
 }
 
-func findGoal(rc *api.Request) (g entity.Goal, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		var ok bool
-		g, ok = entity.GoalByID(tx, strings.ToLower(rc.Path("id")))
-		if !ok || !api.Seen(tx, rc, g.Company) {
-			return api.NotFound("Goal not found")
-		}
-		return nil
-	})
-	return g, err
-}
-
-func createGoal(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[newGoal](rc)
-	if err != nil {
-		return api.Response{}, err
+func goalIn(tx *ledger.Tx, rc *api.Request) (entity.Goal, error) {
+	g, ok := entity.GoalByID(tx, api.PathID(rc, "id"))
+	if !ok || !api.Seen(tx, rc, g.Company) {
+		return g, api.NotFound("Goal not found")
 	}
-	if !api.IsUUID(api.CompanyID(rc)) {
-		return api.Response{}, api.NotFound("Company not found")
-	}
-	g, err := api.Do[entity.Goal](rc, company.KindGoalCreate, api.CompanyID(rc), entity.SaveGoal{ID: api.NewID(),
-		Title: &in.Title, Description: api.TextOf(in.Description),
-		Level: api.Given[entity.GoalLevel](in.Level), Status: api.Given[entity.GoalStatus](in.Status),
-		Parent: api.IdPointer(in.ParentID), Owner: api.IdPointer(in.OwnerAgentID)})
-	return api.OK(g), err
-}
-
-func updateGoal(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[patchGoal](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	g, err := findGoal(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	g, err = api.Do[entity.Goal](rc, company.KindGoalUpdate, g.Company, entity.SaveGoal{ID: g.ID, Title: in.Title,
-		Description: api.TextOf(in.Description),
-		Level:       api.Given[entity.GoalLevel](in.Level), Status: api.Given[entity.GoalStatus](in.Status),
-		Parent: api.IdPointer(in.ParentID), Owner: api.IdPointer(in.OwnerAgentID)})
-	return api.OK(g), err
-}
-
-func deleteGoal(rc *api.Request) (api.Response, error) {
-	g, err := findGoal(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	g, err = api.Do[entity.Goal](rc, company.KindGoalDelete, g.Company, company.DeleteGoal{ID: g.ID})
-	return api.OK(g), err
+	return g, nil
 }

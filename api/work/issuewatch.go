@@ -59,22 +59,35 @@ type commentQueue struct {
 func IssueWatchRoutes() []api.Route {
 	const tag, issue = "issues", "/api/issues/{id}"
 	const queue = issue + "/queued-comments"
+	runAt := api.Located(api.FindRun, func(r entity.Run) (ledger.CompanyID, string) { return r.Company, r.ID })
 	return []api.Route{
-		{Method: "GET", Path: issue + "/watchdog", Tag: tag, Summary: "Tell which agent looks after an issue, or null",
-			Out: (*care.Watchdog)(nil), Handle: readWatchdog},
-		{Method: "PUT", Path: issue + "/watchdog", Tag: tag, Summary: "Have an agent look after an issue and all below it",
-			In: watchdogBody{}, Out: care.Watchdog{}, Handle: setWatchdog},
-		{Method: "DELETE", Path: issue + "/watchdog", Tag: tag, Summary: "Have nobody look after an issue",
-			Out: care.Watchdog{}, Handle: removeWatchdog},
-		{Method: "POST", Path: issue + "/monitor/check-now", Tag: tag,
-			Summary: "Wake an issue's agent for what its monitor waits for", Out: api.Okay{}, Handle: checkMonitor},
+		api.Show(api.Route{Path: issue + "/watchdog", Tag: tag, Summary: "Tell which agent looks after an issue, or null"},
+			api.FindIssue, watchdogOf),
+		api.Change[care.Watchdog](api.Route{Method: "PUT", Path: issue + "/watchdog", Tag: tag,
+			Summary: "Have an agent look after an issue and all below it"}, care.KindWatchdogSet, api.LocateIssue,
+			func(_ *api.Request, issue string, in watchdogBody) (care.SetWatchdog, error) {
+				p := care.SetWatchdog{ID: api.NewID(), Issue: issue, Agent: strings.ToLower(in.Agent)}
+				if in.Instructions.Set {
+					p.Instructions = new(in.Instructions.Or(""))
+				}
+				return p, nil
+			}),
+		api.Remove[care.Watchdog](api.Route{Path: issue + "/watchdog", Tag: tag,
+			Summary: "Have nobody look after an issue"}, care.KindWatchdogRemove, api.LocateIssue,
+			func(_ *api.Request, issue string) care.RemoveWatchdog { return care.RemoveWatchdog{Issue: issue} }),
+		api.Tell(api.Route{Method: "POST", Path: issue + "/monitor/check-now", Tag: tag,
+			Summary: "Wake an issue's agent for what its monitor waits for"}, care.KindIssueMonitor, api.LocateIssue,
+			func(_ *api.Request, issue string) care.CheckMonitor { return care.CheckMonitor{Issue: issue} }),
 		{Method: "POST", Path: issue + "/scheduled-retry/retry-now", Tag: tag,
 			Summary: "Try again now what would be tried again later", Out: retriedNow{}, Handle: retryNow},
-		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/watchdog-decisions", Tag: "runs",
-			Summary: "Say what to think of a run that is silent", In: watchDecisionBody{}, Out: entity.WatchDecision{},
-			Handle: decideWatch},
-		{Method: "GET", Path: queue, Tag: tag, Summary: "List the comments that an issue's agent will be told of next",
-			Out: commentQueue{}, Handle: readQueue},
+		api.Change[entity.WatchDecision](api.Route{Method: "POST", Path: "/api/heartbeat-runs/{runId}/watchdog-decisions",
+			Tag: "runs", Summary: "Say what to think of a run that is silent"}, care.KindRunWatch, runAt,
+			func(_ *api.Request, run string, in watchDecisionBody) (care.DecideWatch, error) {
+				return care.DecideWatch{ID: api.NewID(), Run: run, Decision: in.Decision, Until: in.Until.Or(0),
+					Reason: in.Reason.Or(""), Issue: strings.ToLower(in.Issue.Or(""))}, nil
+			}),
+		api.Show(api.Route{Path: queue, Tag: tag, Summary: "List the comments that an issue's agent will be told of next"},
+			api.FindIssue, queueOf),
 		{Method: "PATCH", Path: queue + "/{commentId}", Tag: tag, Summary: "Change a comment that was not told yet",
 			Who: api.Board, In: queueEditBody{}, Out: commentQueue{}, Handle: editQueued},
 		{Method: "DELETE", Path: queue + "/{commentId}", Tag: tag, Summary: "Take back a comment that was not told yet",
@@ -90,52 +103,11 @@ func IssueWatchRoutes() []api.Route {
 	}
 }
 
-func readWatchdog(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (*care.Watchdog, error) {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return nil, err
-		}
-		if w, ok := care.WatchdogOf(tx, i.Company, i.ID); ok {
-			return &w, nil
-		}
-		return nil, nil
-	})
-}
-
-func setWatchdog(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[watchdogBody](rc)
-	if err != nil {
-		return api.Response{}, err
+func watchdogOf(tx *ledger.Tx, i entity.Issue) *care.Watchdog {
+	if w, ok := care.WatchdogOf(tx, i.Company, i.ID); ok {
+		return &w
 	}
-	of, issue, err := api.LocateIssue(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	p := care.SetWatchdog{ID: api.NewID(), Issue: issue, Agent: strings.ToLower(in.Agent)}
-	if in.Instructions.Set {
-		p.Instructions = new(in.Instructions.Or(""))
-	}
-	w, err := api.Do[care.Watchdog](rc, care.KindWatchdogSet, of, p)
-	return api.OK(w), err
-}
-
-func removeWatchdog(rc *api.Request) (api.Response, error) {
-	of, issue, err := api.LocateIssue(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	w, err := api.Do[care.Watchdog](rc, care.KindWatchdogRemove, of, care.RemoveWatchdog{Issue: issue})
-	return api.OK(w), err
-}
-
-func checkMonitor(rc *api.Request) (api.Response, error) {
-	of, issue, err := api.LocateIssue(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	_, err = rc.Submit(care.KindIssueMonitor, of, care.CheckMonitor{Issue: issue})
-	return api.OK(api.Okay{OK: true}), err
+	return nil
 }
 
 // retriedNow describes the answer of retryNow, which is written by hand.
@@ -158,40 +130,13 @@ func retryNow(rc *api.Request) (api.Response, error) {
 		Close()), nil
 }
 
-func decideWatch(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[watchDecisionBody](rc)
-	if err != nil {
-		return api.Response{}, err
+func queueOf(tx *ledger.Tx, i entity.Issue) commentQueue {
+	out := commentQueue{Issue: i.ID, Protocol: "legacy", Entries: []entity.Comment{}}
+	q, ok := company.QueueOf(tx, i)
+	if out.Target, out.Revision = core.NullText(q.Target), q.Revision(); ok {
+		out.ID, out.State, out.Entries = core.NullText(q.Run.ID), "deferred", q.Entries
 	}
-	var of ledger.CompanyID
-	var run string
-	err = rc.View(func(tx *ledger.Tx) error {
-		r, err := api.FindRun(tx, rc)
-		of, run = r.Company, r.ID
-		return err
-	})
-	if err != nil {
-		return api.Response{}, err
-	}
-	d, err := api.Do[entity.WatchDecision](rc, care.KindRunWatch, of, care.DecideWatch{ID: api.NewID(), Run: run,
-		Decision: in.Decision, Until: in.Until.Or(0),
-		Reason: in.Reason.Or(""), Issue: strings.ToLower(in.Issue.Or(""))})
-	return api.OK(d), err
-}
-
-func readQueue(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (commentQueue, error) {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return commentQueue{}, err
-		}
-		out := commentQueue{Issue: i.ID, Protocol: "legacy", Entries: []entity.Comment{}}
-		q, ok := company.QueueOf(tx, i)
-		if out.Target, out.Revision = core.NullText(q.Target), q.Revision(); ok {
-			out.ID, out.State, out.Entries = core.NullText(q.Run.ID), "deferred", q.Entries
-		}
-		return out, nil
-	})
+	return out
 }
 
 func (b queueBody) change(issue string) company.ChangeQueue {
@@ -214,7 +159,7 @@ func changeQueue[T any](rc *api.Request, kind string,
 	if _, err := rc.Submit(kind, of, p); err != nil {
 		return api.Response{}, err
 	}
-	return readQueue(rc)
+	return api.Showing(rc, api.FindIssue, queueOf)
 }
 
 func editQueued(rc *api.Request) (api.Response, error) {

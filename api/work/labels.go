@@ -1,8 +1,6 @@
 package work
 
 import (
-	"strings"
-
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
@@ -21,78 +19,31 @@ type changeLabel struct {
 	Color string `json:"color,omitempty" pattern:"^#(?:[0-9a-fA-F]{6})$"`
 }
 
-// labelAt returns the label that the path names, and its company.
-func labelAt(rc *api.Request) (id string, of ledger.CompanyID, err error) {
-	id = strings.ToLower(rc.Path("labelId"))
-	err = rc.View(func(tx *ledger.Tx) error {
-		l, ok := entity.LabelByID(tx, id)
-		if !ok || !api.Seen(tx, rc, l.Company) {
-			return api.NotFound("Label not found")
-		}
-		of = l.Company
-		return nil
-	})
-	return id, of, err
+// labelIn returns the label that the path names.
+func labelIn(tx *ledger.Tx, rc *api.Request) (entity.Label, error) {
+	l, ok := entity.LabelByID(tx, api.PathID(rc, "labelId"))
+	if !ok || !api.Seen(tx, rc, l.Company) {
+		return l, api.NotFound("Label not found")
+	}
+	return l, nil
 }
 
 func LabelRoutes() []api.Route {
-	return []api.Route{{
-		Method: "GET", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "List labels",
-		Out: []entity.Label{},
-		Handle: func(rc *api.Request) (r api.Response, err error) {
-			err = rc.View(func(tx *ledger.Tx) error {
-				if !entity.CompanyExists(tx, api.CompanyID(rc)) {
-					return api.NotFound("Company not found")
-				}
-				r = api.OK(entity.LabelsOf(tx, api.CompanyID(rc)))
-				return nil
-			})
-			return r, err
-		},
-	}, {
-		Method: "POST", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "Create a label",
-		In: createLabel{}, Out: entity.Label{}, Status: 201,
-		Handle: func(rc *api.Request) (api.Response, error) {
-			in, err := api.Body[createLabel](rc)
-			if err != nil {
-				return api.Response{}, err
-			}
-			l, err := api.Do[entity.Label](rc, company.KindLabelCreate, api.CompanyID(rc), company.CreateLabel{ID: api.NewID(),
-				Name: in.Name, Color: in.Color})
-			return api.OK(l), err
-		},
-	}, {
-		Method: "PATCH", Path: "/api/labels/{labelId}", Tag: "issues", Summary: "Rename or recolour a label",
-		In: changeLabel{}, Out: entity.Label{},
-		Handle: func(rc *api.Request) (api.Response, error) {
-			in, err := api.Body[changeLabel](rc)
-			if err != nil {
-				return api.Response{}, err
-			}
-			id, of, err := labelAt(rc)
-			if err != nil {
-				return api.Response{}, err
-			}
-			p := company.ChangeLabel{ID: id}
-			if in.Name != "" {
-				p.Name = &in.Name
-			}
-			if in.Color != "" {
-				p.Color = &in.Color
-			}
-			l, err := api.Do[entity.Label](rc, company.KindLabelUpdate, of, p)
-			return api.OK(l), err
-		},
-	}, {
-		Method: "DELETE", Path: "/api/labels/{labelId}", Tag: "issues", Summary: "Delete a label and take it off its issues",
-		Out: entity.Label{},
-		Handle: func(rc *api.Request) (api.Response, error) {
-			id, of, err := labelAt(rc)
-			if err != nil {
-				return api.Response{}, err
-			}
-			l, err := api.Do[entity.Label](rc, company.KindLabelDelete, of, company.DeleteLabel{ID: id})
-			return api.OK(l), err
-		},
-	}}
+	const tag, all, one = "issues", "/api/companies/{companyId}/labels", "/api/labels/{labelId}"
+	at := api.Located(labelIn, func(l entity.Label) (ledger.CompanyID, string) { return l.Company, l.ID })
+	return []api.Route{
+		api.List(api.Route{Path: all, Tag: tag, Summary: "List labels"}, entity.LabelsOf),
+		api.Create[entity.Label](api.Route{Path: all, Tag: tag, Summary: "Create a label"}, company.KindLabelCreate,
+			func(_ *api.Request, in createLabel) (company.CreateLabel, error) {
+				return company.CreateLabel{ID: api.NewID(), Name: in.Name, Color: in.Color}, nil
+			}),
+		api.Change[entity.Label](api.Route{Path: one, Tag: tag, Summary: "Rename or recolour a label"},
+			company.KindLabelUpdate, at, func(_ *api.Request, id string, in changeLabel) (company.ChangeLabel, error) {
+				return company.ChangeLabel{ID: id, Name: api.Given[string](in.Name), Color: api.Given[string](in.Color)}, nil
+			}),
+		api.Remove[entity.Label](api.Route{Path: one, Tag: tag, Summary: "Delete a label and take it off its issues"},
+			company.KindLabelDelete, at, func(_ *api.Request, id string) company.DeleteLabel {
+				return company.DeleteLabel{ID: id}
+			}),
+	}
 }

@@ -56,66 +56,26 @@ func (f productFields) payload() (file.SaveProduct, error) {
 func ProductRoutes() []api.Route {
 	const base, one = "/api/issues/{id}/work-products", "/api/work-products/{id}"
 	return []api.Route{
-		{Method: "GET", Path: base, Tag: "issues", Summary: "List what work on an issue brought forth",
-			Out: []file.WorkProduct{}, Handle: func(rc *api.Request) (api.Response, error) {
-				return api.Viewed(rc, func(tx *ledger.Tx) ([]file.WorkProduct, error) {
-					i, err := api.FindIssue(tx, rc)
-					if err != nil {
-						return nil, err
-					}
-					return file.ProductsOf(tx, i), nil
-				})
-			}},
-		{Method: "POST", Path: base, Tag: "issues", Summary: "Note what work on an issue brought forth", In: newProduct{},
-			Out: file.WorkProduct{}, Status: 201, Handle: createProduct},
-		{Method: "PATCH", Path: one, Tag: "issues", Summary: "Change a work product", In: changedProduct{},
-			Out: file.WorkProduct{}, Handle: changeProduct},
-		{Method: "DELETE", Path: one, Tag: "issues", Summary: "Delete a work product", Out: file.WorkProduct{},
-			Handle: func(rc *api.Request) (api.Response, error) {
-				of, id, err := locateProduct(rc)
-				if err != nil {
-					return api.Response{}, err
-				}
-				w, err := api.Do[file.WorkProduct](rc, file.KindProductDelete, of, file.DeleteProduct{ID: id})
-				return api.OK(w), err
-			}},
+		api.Show(api.Route{Path: base, Tag: "issues", Summary: "List what work on an issue brought forth"},
+			api.FindIssue, file.ProductsOf),
+		api.Change[file.WorkProduct](api.Route{Method: "POST", Path: base, Tag: "issues", Status: 201,
+			Summary: "Note what work on an issue brought forth"}, file.KindProductCreate, api.LocateIssue,
+			func(_ *api.Request, issue string, in newProduct) (file.SaveProduct, error) {
+				p, err := in.payload()
+				p.ID, p.Issue, p.Type, p.Provider, p.Title = api.NewID(), issue, &in.Type, &in.Provider, &in.Title
+				return p, err
+			}),
+		api.Change[file.WorkProduct](api.Route{Path: one, Tag: "issues", Summary: "Change a work product"},
+			file.KindProductUpdate, locateProduct,
+			func(_ *api.Request, id string, in changedProduct) (file.SaveProduct, error) {
+				p, err := in.payload()
+				p.ID, p.Type, p.Provider, p.Title = id, in.Type, in.Provider, in.Title
+				return p, err
+			}),
+		api.Remove[file.WorkProduct](api.Route{Path: one, Tag: "issues", Summary: "Delete a work product"},
+			file.KindProductDelete, locateProduct,
+			func(_ *api.Request, id string) file.DeleteProduct { return file.DeleteProduct{ID: id} }),
 	}
-}
-
-func createProduct(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[newProduct](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	p, err := in.payload()
-	if err != nil {
-		return api.Response{}, err
-	}
-	of, issue, err := api.LocateIssue(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	p.ID, p.Issue, p.Type, p.Provider, p.Title = api.NewID(), issue, &in.Type, &in.Provider, &in.Title
-	w, err := api.Do[file.WorkProduct](rc, file.KindProductCreate, of, p)
-	return api.OK(w), err
-}
-
-func changeProduct(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[changedProduct](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	p, err := in.payload()
-	if err != nil {
-		return api.Response{}, err
-	}
-	of, id, err := locateProduct(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	p.ID, p.Type, p.Provider, p.Title = id, in.Type, in.Provider, in.Title
-	w, err := api.Do[file.WorkProduct](rc, file.KindProductUpdate, of, p)
-	return api.OK(w), err
 }
 
 // locateProduct finds the company of the work product that the path names. An agent sees

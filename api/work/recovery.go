@@ -29,27 +29,20 @@ type recoveryResult struct {
 
 func RecoveryRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/issues/{id}/recovery-actions", Tag: "issues",
-			Summary: "List what was or is to be decided about an issue that got stuck",
-			Out:     recoveryList{}, Handle: listRecoveries},
+		api.Show(api.Route{Path: "/api/issues/{id}/recovery-actions", Tag: "issues",
+			Summary: "List what was or is to be decided about an issue that got stuck"}, api.FindIssue, recoveriesOf),
 		{Method: "POST", Path: "/api/issues/{id}/recovery-actions/resolve", Tag: "issues",
 			Summary: "Decide what becomes of an issue that got stuck",
 			In:      recoveryBody{}, Out: recoveryResult{}, Handle: resolveRecovery},
 	}
 }
 
-func listRecoveries(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (out recoveryList, err error) {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return out, err
-		}
-		out.Actions = care.RecoveriesOf(tx, i)
-		if a, ok := care.ActiveRecovery(tx, i); ok {
-			out.Active = &a
-		}
-		return out, nil
-	})
+func recoveriesOf(tx *ledger.Tx, i entity.Issue) recoveryList {
+	out := recoveryList{Actions: care.RecoveriesOf(tx, i)}
+	if a, ok := care.ActiveRecovery(tx, i); ok {
+		out.Active = &a
+	}
+	return out
 }
 
 func resolveRecovery(rc *api.Request) (api.Response, error) {
@@ -57,15 +50,11 @@ func resolveRecovery(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	var i entity.Issue
-	err = rc.View(func(tx *ledger.Tx) (err error) {
-		i, err = api.FindIssue(tx, rc)
-		return err
-	})
+	of, issue, err := issueAt(rc)
 	if err != nil {
 		return api.Response{}, err
 	}
-	res, err := api.Do[care.Recovered](rc, care.KindIssueResolveRecovery, i.Company, care.ResolveRecovery{Issue: i.ID,
+	res, err := api.Do[care.Recovered](rc, care.KindIssueResolveRecovery, of, care.ResolveRecovery{Issue: issue,
 		Action:  in.Action.Or(""),
 		Outcome: in.Outcome, Status: entity.IssueStatus(in.Status), Note: in.Note.Or("")})
 	if err != nil {

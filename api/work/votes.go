@@ -16,37 +16,19 @@ type voteBody struct {
 }
 
 func VoteRoutes() []api.Route {
+	const path = "/api/issues/{id}/feedback-votes"
 	return []api.Route{
-		{Method: "GET", Path: "/api/issues/{id}/feedback-votes", Tag: "issues",
-			Summary: "List what people think of what agents wrote", Out: []inbox.Vote{}, Handle: listVotes},
-		{Method: "POST", Path: "/api/issues/{id}/feedback-votes", Tag: "issues",
-			Summary: "Say what one thinks of a comment or a revision", Who: api.Board,
-			In: voteBody{}, Out: inbox.Vote{}, Status: 201, Handle: castVote},
+		api.Show(api.Route{Path: path, Tag: "issues", Summary: "List what people think of what agents wrote"},
+			api.FindIssue, inbox.VotesOf),
+		api.Change[inbox.Vote](api.Route{Method: "POST", Path: path, Tag: "issues", Status: 201,
+			Summary: "Say what one thinks of a comment or a revision", Who: api.Board}, inbox.KindIssueVote, issueAt,
+			func(_ *api.Request, issue string, in voteBody) (inbox.CastVote, error) {
+				return inbox.CastVote{Issue: issue, TargetType: in.TargetType, Target: in.Target, Vote: in.Vote,
+					Reason: in.Reason.Or(""), AllowSharing: in.Sharing.Or(false)}, nil
+			}),
 	}
 }
 
-func listVotes(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]inbox.Vote, error) {
-		i, err := api.FindIssue(tx, rc)
-		return inbox.VotesOf(tx, i), err
-	})
-}
-
-func castVote(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[voteBody](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	var i entity.Issue
-	err = rc.View(func(tx *ledger.Tx) (err error) {
-		i, err = api.FindIssue(tx, rc)
-		return err
-	})
-	if err != nil {
-		return api.Response{}, err
-	}
-	v, err := api.Do[inbox.Vote](rc, inbox.KindIssueVote, i.Company, inbox.CastVote{Issue: i.ID, TargetType: in.TargetType,
-		Target: in.Target, Vote: in.Vote,
-		Reason: in.Reason.Or(""), AllowSharing: in.Sharing.Or(false)})
-	return api.OK(v), err
-}
+// issueAt is the place of the path's issue as this node has it: what the caller decides on is
+// what it has seen.
+var issueAt = api.Located(api.FindIssue, func(i entity.Issue) (ledger.CompanyID, string) { return i.Company, i.ID })
