@@ -223,6 +223,9 @@ func FindRun(tx *ledger.Tx, rc *Request) (entity.Run, error) {
 	return r, nil
 }
 
+// RunAt returns the company and ID of the run of the path.
+var RunAt = Located(FindRun, func(r entity.Run) (ledger.CompanyID, string) { return r.Company, r.ID })
+
 // Viewed answers the result of f.
 func Viewed[T any](rc *Request, f func(*ledger.Tx) (T, error)) (Response, error) {
 	var v T

@@ -13,18 +13,24 @@ import (
 // row names none, the types of body and answer, and the handler. A noun that needs more
 // writes its handler by hand.
 
-// Read answers the result of read.
+// Read answers the result of read. A row that names Out keeps it.
 func Read[T any](row Route, read func(*ledger.Tx, *Request) (T, error)) Route {
-	row.Method, row.Out = cmp.Or(row.Method, http.MethodGet), *new(T)
+	row.Method = cmp.Or(row.Method, http.MethodGet)
+	if row.Out == nil {
+		row.Out = *new(T)
+	}
 	row.Handle = func(rc *Request) (Response, error) {
 		return Viewed(rc, func(tx *ledger.Tx) (T, error) { return read(tx, rc) })
 	}
 	return row
 }
 
-// Show answers what show returns for the row that find finds.
+// Show answers what show returns for the row that find finds. A row that names Out keeps it.
 func Show[At, T any](row Route, find func(*ledger.Tx, *Request) (At, error), show func(*ledger.Tx, At) T) Route {
-	row.Method, row.Out = cmp.Or(row.Method, http.MethodGet), *new(T)
+	row.Method = cmp.Or(row.Method, http.MethodGet)
+	if row.Out == nil {
+		row.Out = *new(T)
+	}
 	row.Handle = func(rc *Request) (Response, error) { return Showing(rc, find, show) }
 	return row
 }
@@ -105,8 +111,8 @@ func Tell[P any](row Route, kind string, find func(*Request) (of ledger.CompanyI
 }
 
 // Located turns what finds a row for [Show] into what finds it for [Change].
-func Located[At any](find func(*ledger.Tx, *Request) (At, error), place func(At) (ledger.CompanyID, string)) func(*Request) (
-	of ledger.CompanyID, id string, err error) {
+func Located[At any](find func(*ledger.Tx, *Request) (At, error),
+	place func(At) (ledger.CompanyID, string)) func(*Request) (of ledger.CompanyID, id string, err error) {
 	return func(rc *Request) (of ledger.CompanyID, id string, err error) {
 		err = rc.View(func(tx *ledger.Tx) error {
 			at, err := find(tx, rc)

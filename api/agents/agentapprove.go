@@ -42,5 +42,7 @@ func approveAgent(rc *api.Request) (r api.Response, err error) {
 	if r, err = api.Decided(rc, money.KindApprovalApprove, waits, money.DecideApproval{Approval: waits.ID}); err != nil {
 		return r, err
 	}
-	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) agentDetail { return detailAgent(tx, a, rc.Now()) })
+	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) agentDetail {
+		return detailAgent(tx, a, rc.Now())
+	})
 }

@@ -254,7 +254,9 @@ func readMe(rc *api.Request) (r api.Response, err error) {
 }
 
 func readAgent(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) any { return detailAgent(tx, a, rc.Now()) })
+	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) any {
+		return detailAgent(tx, a, rc.Now())
+	})
 }
 
 func readConfiguration(rc *api.Request) (api.Response, error) {
@@ -262,7 +264,9 @@ func readConfiguration(rc *api.Request) (api.Response, error) {
 }
 
 func listRevisions(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) any { return entity.RevisionsOf(tx, a.Company, a.ID) })
+	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) any {
+		return entity.RevisionsOf(tx, a.Company, a.ID)
+	})
 }
 
 func readRevision(rc *api.Request) (r api.Response, err error) {

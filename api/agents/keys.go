@@ -49,7 +49,9 @@ func KeyRoutes() []api.Route {
 }
 
 func listKeys(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) any { return people.KeysOf(tx, a.Company, a.ID) })
+	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) any {
+		return people.KeysOf(tx, a.Company, a.ID)
+	})
 }
 
 func createKey(rc *api.Request) (api.Response, error) {

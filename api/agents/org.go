@@ -14,14 +14,8 @@ import (
 
 func OrgRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/org", Tag: "companies", Summary: "Read the org chart",
-			Out: []people.OrgNode{}, Handle: func(rc *api.Request) (r api.Response, err error) {
-				err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-					r = api.OK(people.Org(tx, row.ID))
-					return nil
-				})
-				return r, err
-			}},
+		api.List(api.Route{Path: "/api/companies/{companyId}/org", Tag: "companies", Summary: "Read the org chart",
+			Out: []people.OrgNode{}}, people.Org),
 		{Method: "GET", Path: "/api/companies/{companyId}/org.svg", Tag: "companies", Summary: "Draw the org chart",
 			Media: []string{"image/svg+xml"}, Handle: func(rc *api.Request) (r api.Response, err error) {
 				err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {

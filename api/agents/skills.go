@@ -549,7 +549,9 @@ func skillsOf(tx *ledger.Tx, a entity.Agent) agentSkillSet {
 	return out
 }
 
-func readAgentSkills(rc *api.Request) (api.Response, error) { return api.Showing(rc, api.AgentIn, skillsOf) }
+func readAgentSkills(rc *api.Request) (api.Response, error) {
+	return api.Showing(rc, api.AgentIn, skillsOf)
+}
 
 func syncAgentSkills(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[syncSkillsBody](rc)

@@ -109,24 +109,12 @@ type (
 func DiagnosticRoutes() []api.Route {
 	const tag, path = "issues", "/api/issues/{id}/diagnostics"
 	return []api.Route{
-		{Method: "GET", Path: path + "/blockers", Tag: tag, Summary: "Tell what an issue waits for", Out: blockerDiagnosis{},
-			Handle: diagnose(blockersOf)},
-		{Method: "GET", Path: path + "/wakes", Tag: tag, Summary: "Tell why an issue's agent was woken, or was not",
-			Out: wakeDiagnosis{}, Handle: diagnose(wakesOf)},
-		{Method: "GET", Path: path + "/subtree", Tag: tag, Summary: "Tell which issues below one need somebody",
-			Out: subtreeDiagnosis{}, Handle: diagnose(subtreeOf)},
-	}
-}
-
-func diagnose[T any](look func(*ledger.Tx, entity.Issue) T) func(*api.Request) (api.Response, error) {
-	return func(rc *api.Request) (api.Response, error) {
-		return api.Viewed(rc, func(tx *ledger.Tx) (out T, err error) {
-			i, err := api.FindIssue(tx, rc)
-			if err != nil {
-				return out, err
-			}
-			return look(tx, i), nil
-		})
+		api.Show(api.Route{Path: path + "/blockers", Tag: tag, Summary: "Tell what an issue waits for"},
+			api.FindIssue, blockersOf),
+		api.Show(api.Route{Path: path + "/wakes", Tag: tag, Summary: "Tell why an issue's agent was woken, or was not"},
+			api.FindIssue, wakesOf),
+		api.Show(api.Route{Path: path + "/subtree", Tag: tag, Summary: "Tell which issues below one need somebody"},
+			api.FindIssue, subtreeOf),
 	}
 }
 

@@ -54,16 +54,11 @@ type goalAction struct {
 func RunnerGoalRoutes() []api.Route {
 	const tag, path = "issues", "/api/issues/{id}/runner-goal"
 	return []api.Route{
-		{Method: "GET", Path: path, Tag: tag, Summary: "Read the goal that an agent's session keeps", Out: runnerGoal{},
-			Query: []api.Param{{Name: "agentId", Doc: "the assignee unless given"}},
-			Handle: func(rc *api.Request) (r api.Response, err error) {
-				err = rc.View(func(tx *ledger.Tx) error {
-					g, err := runnerGoalOf(tx, rc, strings.ToLower(rc.Query("agentId")))
-					r = api.OK(g)
-					return err
-				})
-				return r, err
-			}},
+		api.Read(api.Route{Path: path, Tag: tag, Summary: "Read the goal that an agent's session keeps",
+			Query: []api.Param{{Name: "agentId", Doc: "the assignee unless given"}}},
+			func(tx *ledger.Tx, rc *api.Request) (runnerGoal, error) {
+				return runnerGoalOf(tx, rc, strings.ToLower(rc.Query("agentId")))
+			}),
 		{Method: "POST", Path: path + "/actions", Tag: tag,
 			Summary: "Control the goal of an agent's session, where it keeps one", In: goalAction{}, Out: runnerGoal{},
 			Status: 202, Handle: actOnRunnerGoal},

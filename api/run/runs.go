@@ -45,15 +45,24 @@ func RunRoutes() []api.Route {
 			Status: 202, Handle: invokeHeartbeat},
 		{Method: "POST", Path: "/api/agents/{id}/wakeup", Tag: "agents", Summary: "Wake an agent for a reason",
 			In: wakeBody{}, Out: woken, Status: 202, Handle: wakeAgent},
-		{Method: "GET", Path: "/api/agents/{id}/wakeups", Tag: "agents",
-			Summary: "List the latest wakeup requests of an agent", Out: []entity.Wakeup{}, Handle: listWakeups},
-		{Method: "GET", Path: "/api/agents/{id}/runtime-state", Tag: "agents",
-			Summary: "Read what an agent's runs added up to", Out: entity.RuntimeState{}, Handle: readRuntimeState},
-		{Method: "POST", Path: "/api/agents/{id}/runtime-state/reset-session", Tag: "agents",
-			Summary: "Forget what the next run would resume from", In: resetBody{}, Out: entity.RuntimeState{},
-			Handle: resetSession},
-		{Method: "GET", Path: "/api/agents/{id}/task-sessions", Tag: "agents", Summary: "List an agent's sessions by task",
-			Out: []entity.TaskSession{}, Handle: listTaskSessions},
+		api.Show(api.Route{Path: "/api/agents/{id}/wakeups", Tag: "agents",
+			Summary: "List the latest wakeup requests of an agent"}, findRunAgent,
+			func(tx *ledger.Tx, a entity.Agent) []entity.Wakeup { return entity.WakeupsOf(tx, a.Company, a.ID) }),
+		api.Show(api.Route{Path: "/api/agents/{id}/runtime-state", Tag: "agents",
+			Summary: "Read what an agent's runs added up to"}, findRunAgent,
+			func(tx *ledger.Tx, a entity.Agent) entity.RuntimeState {
+				return entity.RuntimeStateOf(tx, a.Company, a.ID)
+			}),
+		api.Change[entity.RuntimeState](api.Route{Method: "POST", Path: "/api/agents/{id}/runtime-state/reset-session",
+			Tag: "agents", Summary: "Forget what the next run would resume from"}, company.KindAgentResetSession,
+			locateRunAgent, func(_ *api.Request, agent string, in resetBody) (company.ResetSession, error) {
+				return company.ResetSession{Agent: agent, TaskKey: in.TaskKey.Or("")}, nil
+			}),
+		api.Show(api.Route{Path: "/api/agents/{id}/task-sessions", Tag: "agents",
+			Summary: "List an agent's sessions by task"}, findRunAgent,
+			func(tx *ledger.Tx, a entity.Agent) []entity.TaskSession {
+				return entity.TaskSessionsOf(tx, a.Company, a.ID)
+			}),
 		{Method: "GET", Path: "/api/companies/{companyId}/heartbeat-runs", Tag: "runs",
 			Summary: "List runs, the newest first", Out: []runListItem{}, Handle: listRuns,
 			Query: []api.Param{{Name: "agentId", Doc: "only runs of this agent"},
@@ -63,8 +72,8 @@ func RunRoutes() []api.Route {
 			Out: []liveRun{}, Handle: listLiveRuns,
 			Query: []api.Param{{Name: "minCount", Type: "integer",
 				Doc: "filled up with the latest ended runs to so many"}, limit}},
-		{Method: "GET", Path: "/api/heartbeat-runs/{runId}", Tag: "runs", Summary: "Read a run", Out: runView{},
-			Handle: readRun},
+		api.Show(api.Route{Path: "/api/heartbeat-runs/{runId}", Tag: "runs", Summary: "Read a run"}, api.FindRun,
+			func(tx *ledger.Tx, r entity.Run) runView { return viewRun(tx, r, api.Now()) }),
 		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/callback", Tag: "runs",
 			Summary: "Tell how the run of an agent behind a URL ended", Who: api.Agent, In: callbackBody{},
 			Out: company.Callback{}, NoTool: true, Handle: callBack},
@@ -78,14 +87,14 @@ func RunRoutes() []api.Route {
 			Query: []api.Param{{Name: "offset", Type: "integer", Doc: "byte to begin at"}, {Name: "limitBytes", Type: "integer",
 				Doc: "at most so many bytes, up to 256000"}, {Name: "decisions", Type: "boolean",
 				Doc: "the decision log: what the gate permitted at the run's node"}}},
-		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/issues", Tag: "runs",
-			Summary: "List the issues that a run is about", Out: []runIssue{}, Handle: listRunIssues},
-		{Method: "GET", Path: "/api/issues/{id}/runs", Tag: "runs", Summary: "List the runs for an issue, the newest first",
-			Out: []issueRun{}, Handle: listIssueRuns},
-		{Method: "GET", Path: "/api/issues/{id}/live-runs", Tag: "runs",
-			Summary: "List the queued and running runs for an issue", Out: []liveRun{}, Handle: listIssueLiveRuns},
-		{Method: "GET", Path: "/api/issues/{id}/active-run", Tag: "runs",
-			Summary: "Read the run at work on an issue, or null", Out: (*liveRun)(nil), Handle: readActiveRun},
+		api.Show(api.Route{Path: "/api/heartbeat-runs/{runId}/issues", Tag: "runs",
+			Summary: "List the issues that a run is about"}, api.FindRun, runIssues),
+		api.Show(api.Route{Path: "/api/issues/{id}/runs", Tag: "runs",
+			Summary: "List the runs for an issue, the newest first"}, api.FindIssue, issueRuns),
+		api.Show(api.Route{Path: "/api/issues/{id}/live-runs", Tag: "runs",
+			Summary: "List the queued and running runs for an issue"}, api.FindIssue, issueLiveRuns),
+		api.Show(api.Route{Path: "/api/issues/{id}/active-run", Tag: "runs",
+			Summary: "Read the run at work on an issue, or null"}, api.FindIssue, activeRun),
 	}
 }
 
@@ -100,14 +109,8 @@ func findRunAgent(tx *ledger.Tx, rc *api.Request) (entity.Agent, error) {
 }
 
 // locateRunAgent returns the company and ID of the agent that a command is about.
-func locateRunAgent(rc *api.Request) (of ledger.CompanyID, id string, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		a, err := findRunAgent(tx, rc)
-		of, id = a.Company, a.ID
-		return err
-	})
-	return of, id, err
-}
+var locateRunAgent = api.Located(findRunAgent,
+	func(a entity.Agent) (ledger.CompanyID, string) { return a.Company, a.ID })
 
 // A skippedWake is the answer to a wake that creates no run.
 type skippedWake struct {
@@ -170,41 +173,6 @@ func wakeAgent(rc *api.Request) (api.Response, error) {
 	}
 	w.Issue, w.Comment, w.Approval = cmp.Or(id("issueId"), id("taskId")), id("commentId"), id("approvalId")
 	return wake(rc, of, w)
-}
-
-func listWakeups(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]entity.Wakeup, error) {
-		a, err := findRunAgent(tx, rc)
-		return append([]entity.Wakeup{}, entity.WakeupsOf(tx, a.Company, a.ID)...), err
-	})
-}
-
-func readRuntimeState(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (entity.RuntimeState, error) {
-		a, err := findRunAgent(tx, rc)
-		return entity.RuntimeStateOf(tx, a.Company, a.ID), err
-	})
-}
-
-func resetSession(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[resetBody](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	of, agent, err := locateRunAgent(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	state, err := api.Do[entity.RuntimeState](rc, company.KindAgentResetSession, of, company.ResetSession{Agent: agent,
-		TaskKey: in.TaskKey.Or("")})
-	return api.OK(state), err
-}
-
-func listTaskSessions(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]entity.TaskSession, error) {
-		a, err := findRunAgent(tx, rc)
-		return entity.TaskSessionsOf(tx, a.Company, a.ID), err
-	})
 }
 
 func listRuns(rc *api.Request) (api.Response, error) {
@@ -291,26 +259,12 @@ func listLiveRuns(rc *api.Request) (api.Response, error) {
 	})
 }
 
-func readRun(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (runView, error) {
-		r, err := api.FindRun(tx, rc)
-		if err != nil {
-			return runView{}, err
-		}
-		return viewRun(tx, r, api.Now()), nil
-	})
-}
-
 func cancelRun(rc *api.Request) (api.Response, error) {
-	var r entity.Run
-	err := rc.View(func(tx *ledger.Tx) (err error) {
-		r, err = api.FindRun(tx, rc)
-		return err
-	})
+	of, run, err := api.RunAt(rc)
 	if err != nil {
 		return api.Response{}, err
 	}
-	r, err = api.Do[entity.Run](rc, company.KindRunCancel, r.Company, company.Cancel{Run: r.ID})
+	r, err := api.Do[entity.Run](rc, company.KindRunCancel, of, company.Cancel{Run: run})
 	return api.OK(rowOf(r)), err
 }
 
@@ -379,71 +333,47 @@ func readRunLog(rc *api.Request) (api.Response, error) {
 	return api.OK(page), nil
 }
 
-func listRunIssues(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]runIssue, error) {
-		r, err := api.FindRun(tx, rc)
-		if err != nil {
-			return nil, err
+func runIssues(tx *ledger.Tx, r entity.Run) []runIssue {
+	out := []runIssue{}
+	add := func(i entity.Issue) {
+		if !slices.ContainsFunc(out, func(o runIssue) bool { return o.ID == i.ID }) {
+			out = append(out, runIssue{i.ID, i.Identifier, i.Title, i.Status, i.Priority})
 		}
-		out := []runIssue{}
-		add := func(i entity.Issue) {
-			if !slices.ContainsFunc(out, func(o runIssue) bool { return o.ID == i.ID }) {
-				out = append(out, runIssue{i.ID, i.Identifier, i.Title, i.Status, i.Priority})
-			}
-		}
-		if i, ok := entity.IssueOf(tx, r.Company, r.Context.IssueID); ok {
-			add(i)
-		}
-		for i := range entity.IssuesHeldBy(tx, r.Company, r.ID) {
-			add(i)
-		}
-		return out, nil
-	})
+	}
+	if i, ok := entity.IssueOf(tx, r.Company, r.Context.IssueID); ok {
+		add(i)
+	}
+	for i := range entity.IssuesHeldBy(tx, r.Company, r.ID) {
+		add(i)
+	}
+	return out
 }
 
-func listIssueRuns(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]issueRun, error) {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return nil, err
+func issueRuns(tx *ledger.Tx, i entity.Issue) []issueRun {
+	out := []issueRun{}
+	for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
+		if out = append(out, issueRunView(tx, r, api.Now())); len(out) == maxRunList {
+			break
 		}
-		out := []issueRun{}
-		for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
-			if out = append(out, issueRunView(tx, r, api.Now())); len(out) == maxRunList {
-				break
-			}
-		}
-		return out, nil
-	})
+	}
+	return out
 }
 
-func listIssueLiveRuns(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]liveRun, error) {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return nil, err
+func issueLiveRuns(tx *ledger.Tx, i entity.Issue) []liveRun {
+	out := []liveRun{}
+	for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
+		if r.Status.Live() {
+			out = append(out, liveView(tx, r, api.Now()))
 		}
-		out := []liveRun{}
-		for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
-			if r.Status.Live() {
-				out = append(out, liveView(tx, r, api.Now()))
-			}
-		}
-		return out, nil
-	})
+	}
+	return out
 }
 
-func readActiveRun(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (*liveRun, error) {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return nil, err
+func activeRun(tx *ledger.Tx, i entity.Issue) *liveRun {
+	for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
+		if r.Status == entity.RunRunning || r.ID == i.CheckoutRun {
+			return new(liveView(tx, r, api.Now()))
 		}
-		for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
-			if r.Status == entity.RunRunning || r.ID == i.CheckoutRun {
-				return new(liveView(tx, r, api.Now())), nil
-			}
-		}
-		return nil, nil
-	})
+	}
+	return nil
 }

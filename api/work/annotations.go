@@ -60,8 +60,8 @@ type shownAnnotation struct {
 func AnnotationRoutes() []api.Route {
 	const tag, base = "issues", "/api/issues/{id}/documents/{key}/annotations"
 	return []api.Route{
-		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a document", Out: []shownAnnotation{},
-			Query: remarkParams, Handle: listAnnotations},
+		api.Read(api.Route{Path: base, Tag: tag, Summary: "List the remarks on a document", Query: remarkParams},
+			listAnnotations),
 		{Method: "POST", Path: base, Tag: tag, Summary: "Remark on a part of a document", In: annotationBody{},
 			Out: shownAnnotation{}, Status: 201, Handle: newAnnotation},
 		{Method: "GET", Path: base + "/{threadId}", Tag: tag, Summary: "Read a thread of remarks", Out: shownAnnotation{},
@@ -116,30 +116,36 @@ func wantedRemarks(rc *api.Request) (only func([]paper.Annotation) []paper.Annot
 	}, nil
 }
 
-func listAnnotations(rc *api.Request) (api.Response, error) {
+func listAnnotations(tx *ledger.Tx, rc *api.Request) ([]shownAnnotation, error) {
 	only, err := wantedRemarks(rc)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return ofDocument(func(tx *ledger.Tx, d paper.Document) (any, error) {
-		list, text := only(paper.AnnotationsOf(tx, d)), d.Text(tx)
-		out := make([]shownAnnotation, len(list))
-		for n, a := range list {
-			out[n] = showAnnotation(a, d, text)
-		}
-		return out, nil
-	})(rc)
+	d, err := documentIn(tx, rc)
+	if err != nil {
+		return nil, err
+	}
+	list, text := only(paper.AnnotationsOf(tx, d)), d.Text(tx)
+	out := make([]shownAnnotation, len(list))
+	for n, a := range list {
+		out[n] = showAnnotation(a, d, text)
+	}
+	return out, nil
 }
 
 // annotationAt answers one thread of the document that the path names.
 func annotationAt(rc *api.Request, id string) (api.Response, error) {
-	return ofDocument(func(tx *ledger.Tx, d paper.Document) (any, error) {
+	return api.Viewed(rc, func(tx *ledger.Tx) (out shownAnnotation, err error) {
+		d, err := documentIn(tx, rc)
+		if err != nil {
+			return out, err
+		}
 		a, ok := paper.AnnotationOf(tx, d, id)
 		if !ok {
-			return nil, api.NotFound("Annotation thread not found")
+			return out, api.NotFound("Annotation thread not found")
 		}
 		return showAnnotation(a, d, d.Text(tx)), nil
-	})(rc)
+	})
 }
 
 func threadID(rc *api.Request) string { return strings.ToLower(rc.Path("threadId")) }
@@ -165,13 +171,17 @@ func newAnnotation(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
+	return annotating(rc, paper.KindAnnotationCreate, func(issue, key string) any { return in.payload(issue, key) })
+}
+
+// payload is a remark on a document of an issue, or with key "" on the description of a
+// routine.
+func (in annotationBody) payload(of, key string) paper.AnnotateDocument {
 	q, p := in.Selector.Quote, in.Selector.Position
-	return annotating(rc, paper.KindAnnotationCreate, func(issue, key string) any {
-		return paper.AnnotateDocument{ID: api.NewID(), Issue: issue, Key: key, Revision: strings.ToLower(in.Base),
-			Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
-			After: q.Suffix, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd,
-			Comment: paper.Remark{ID: api.NewID(), Body: in.Body, IssueComment: api.BodyID(in.Comment)}}
-	})
+	return paper.AnnotateDocument{ID: api.NewID(), Issue: of, Key: key, Revision: strings.ToLower(in.Base),
+		Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
+		After: q.Suffix, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd,
+		Comment: paper.Remark{ID: api.NewID(), Body: in.Body, IssueComment: api.BodyID(in.Comment)}}
 }
 
 func patchAnnotation(rc *api.Request) (api.Response, error) {

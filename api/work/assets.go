@@ -92,8 +92,8 @@ func AssetRoutes() []api.Route {
 		upload("/api/companies/{companyId}/issues/{id}/attachments",
 			"Attach a file to an issue: a form with the part file, and issueCommentId if it belongs to a comment", api.Any,
 			api.Form(api.Param{Name: "issueCommentId", Doc: "The comment that the file belongs to."}), attachmentRow{}, attach),
-		{Method: "GET", Path: "/api/issues/{id}/attachments", Tag: tag,
-			Summary: "List the attachments of an issue, the newest first", Out: []attachmentRow{}, Handle: listAttachments},
+		api.Show(api.Route{Path: "/api/issues/{id}/attachments", Tag: tag,
+			Summary: "List the attachments of an issue, the newest first"}, api.FindIssue, attachmentsOf),
 		{Method: "GET", Path: "/api/attachments/{id}/content", Tag: tag,
 			Summary: "Read an attachment's bytes, also in ranges", Media: []string{"*/*"}, Also: []int{206, 304},
 			Query: download, NoTool: true, Handle: attachmentContent},
@@ -177,20 +177,12 @@ func contextAttachments(tx *ledger.Tx, i entity.Issue) []contextAttachment {
 	return out
 }
 
-func listAttachments(rc *api.Request) (r api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return err
-		}
-		rows := []attachmentRow{}
-		for _, at := range file.AttachmentsOf(tx, i) {
-			rows = append(rows, showAttachment(at))
-		}
-		r = api.OK(rows)
-		return nil
-	})
-	return r, err
+func attachmentsOf(tx *ledger.Tx, i entity.Issue) []attachmentRow {
+	out := []attachmentRow{}
+	for _, at := range file.AttachmentsOf(tx, i) {
+		out = append(out, showAttachment(at))
+	}
+	return out
 }
 
 // findAttachment returns an attachment that the caller may see.

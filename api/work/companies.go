@@ -91,13 +91,13 @@ func CompanyRoutes() []api.Route {
 			}}
 	}
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies", NobodyAsAgent: true, Tag: tag, Summary: "List companies", Out: []companyRow{},
-			Handle: listCompanies},
+		api.Read(api.Route{Path: "/api/companies", NobodyAsAgent: true, Tag: tag, Summary: "List companies"},
+			listCompanies),
 		{Method: "POST", Path: "/api/companies", NobodyAsAgent: true, Tag: tag, Summary: "Create a company", Who: api.Board,
 			In: newCompany{}, Out: companyRow{}, Status: 201, Handle: createCompany},
 		{Method: "GET", Path: "/api/companies/stats", Tag: tag, Summary: "Count agents and issues by company", Who: api.Board,
 			Out: map[string]rules.Stat{}, Handle: companyStats},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read a company", Out: companyRow{}, Handle: readCompany},
+		api.Read(api.Route{Path: one, Tag: tag, Summary: "Read a company"}, readCompany),
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a company", Who: api.Board, In: patchCompany{},
 			Out: companyRow{}, Handle: updateCompany},
 		{Method: "PATCH", Path: one + "/branding", Tag: tag, Summary: "Change how a company looks", Who: api.Board,
@@ -108,17 +108,14 @@ func CompanyRoutes() []api.Route {
 	}
 }
 
-func listCompanies(rc *api.Request) (api.Response, error) {
+func listCompanies(tx *ledger.Tx, rc *api.Request) ([]companyRow, error) {
 	out := []companyRow{}
-	err := rc.View(func(tx *ledger.Tx) error {
-		for _, row := range entity.Companies(tx) {
-			if rc.Enters(tx, row.ID) {
-				out = append(out, showCompany(tx, row, rc.Now()))
-			}
+	for _, row := range entity.Companies(tx) {
+		if rc.Enters(tx, row.ID) {
+			out = append(out, showCompany(tx, row, rc.Now()))
 		}
-		return nil
-	})
-	return api.OK(out), err
+	}
+	return out, nil
 }
 
 func companyStats(rc *api.Request) (api.Response, error) {
@@ -135,12 +132,12 @@ func companyStats(rc *api.Request) (api.Response, error) {
 	return api.OK(out), err
 }
 
-func readCompany(rc *api.Request) (r api.Response, err error) {
-	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		r = api.OK(showCompany(tx, row, rc.Now()))
-		return nil
-	})
-	return r, err
+func readCompany(tx *ledger.Tx, rc *api.Request) (companyRow, error) {
+	row, err := api.CompanyIn(tx, rc)
+	if err != nil {
+		return companyRow{}, err
+	}
+	return showCompany(tx, row, rc.Now()), nil
 }
 
 // saveCompany submits a command that returns the company's row, and answers it.

@@ -47,38 +47,31 @@ type childBrief struct {
 func DecompositionRoutes() []api.Route {
 	const tag, path = "issues", "/api/issues/{id}/accepted-plan-decompositions"
 	return []api.Route{
-		{Method: "GET", Path: path, Tag: tag, Summary: "List what an issue's plan was turned into",
-			Out: []shownDecomposition{}, Handle: listDecompositions},
+		api.Show(api.Route{Path: path, Tag: tag, Summary: "List what an issue's plan was turned into"}, api.FindIssue,
+			decompositionsOf),
 		{Method: "POST", Path: path, Tag: tag, Summary: "Turn a plan that was agreed on into sub-issues, all or none",
 			In: decomposeBody{}, Out: paper.Decomposed{}, Handle: decompose},
 	}
 }
 
-func listDecompositions(rc *api.Request) (r api.Response, err error) {
+func decompositionsOf(tx *ledger.Tx, i entity.Issue) []shownDecomposition {
 	out := []shownDecomposition{}
-	err = rc.View(func(tx *ledger.Tx) error {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return err
+	d, planned := paper.DocumentOf(tx, i, "plan")
+	for _, row := range paper.DecompositionsOf(tx, i) {
+		shown := shownDecomposition{Decomposition: row, Issues: []childBrief{}}
+		if planned {
+			rev, _ := paper.RevisionOfDocument(tx, d, row.Revision)
+			shown.Number = int64(rev.Number)
 		}
-		d, planned := paper.DocumentOf(tx, i, "plan")
-		for _, row := range paper.DecompositionsOf(tx, i) {
-			shown := shownDecomposition{Decomposition: row, Issues: []childBrief{}}
-			if planned {
-				rev, _ := paper.RevisionOfDocument(tx, d, row.Revision)
-				shown.Number = int64(rev.Number)
+		for _, id := range row.Children {
+			if c, ok := entity.IssueOf(tx, i.Company, id); ok {
+				shown.Issues = append(shown.Issues, childBrief{c.ID, c.Identifier, c.Title, c.Status, c.Priority,
+					core.NullText(c.Assignee), core.NullText(c.AssigneeUser)})
 			}
-			for _, id := range row.Children {
-				if c, ok := entity.IssueOf(tx, i.Company, id); ok {
-					shown.Issues = append(shown.Issues, childBrief{c.ID, c.Identifier, c.Title, c.Status, c.Priority,
-						core.NullText(c.Assignee), core.NullText(c.AssigneeUser)})
-				}
-			}
-			out = append(out, shown)
 		}
-		return nil
-	})
-	return api.OK(out), err
+		out = append(out, shown)
+	}
+	return out
 }
 
 func decompose(rc *api.Request) (api.Response, error) {

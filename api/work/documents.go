@@ -32,16 +32,17 @@ type shownDocument struct {
 func DocumentRoutes() []api.Route {
 	const base = "/api/issues/{id}/documents"
 	rows := []api.Route{
-		{Method: "GET", Path: base, Tag: "issues", Summary: "List the documents of an issue", Out: []shownDocument{},
-			Handle: listDocuments},
-		{Method: "GET", Path: base + "/{key}", Tag: "issues", Summary: "Read a document", Out: shownDocument{},
-			Handle: readDocument},
+		api.Show(api.Route{Path: base, Tag: "issues", Summary: "List the documents of an issue"}, api.FindIssue,
+			shownDocuments),
+		api.Show(api.Route{Path: base + "/{key}", Tag: "issues", Summary: "Read a document"}, documentIn, showDocument),
 		{Method: "PUT", Path: base + "/{key}", Tag: "issues", Summary: "Write a document", In: saveDocument{},
 			Out: shownDocument{}, Also: []int{201}, MaxBody: api.MaxDocumentBody, Handle: putDocument},
-		{Method: "DELETE", Path: base + "/{key}", Tag: "issues", Summary: "Delete a document", Who: api.Board,
-			Out: api.Okay{}, Handle: dropDocument},
-		{Method: "GET", Path: base + "/{key}/revisions", Tag: "issues", Summary: "List the revisions of a document",
-			Out: []paper.DocumentRevision{}, Handle: listDocumentRevisions},
+		api.Tell(api.Route{Path: base + "/{key}", Tag: "issues", Summary: "Delete a document", Who: api.Board},
+			paper.KindDocumentDelete, api.LocateIssue, func(rc *api.Request, issue string) paper.ChangeDocument {
+				return paper.ChangeDocument{Issue: issue, Key: documentKey(rc)}
+			}),
+		api.Show(api.Route{Path: base + "/{key}/revisions", Tag: "issues", Summary: "List the revisions of a document"},
+			documentIn, paper.RevisionsOfDocument),
 		{Method: "POST", Path: base + "/{key}/revisions/{revisionId}/restore", Tag: "issues",
 			Summary: "Make an old revision of a document the latest", Out: shownDocument{}, Handle: restoreDocument},
 	}
@@ -58,7 +59,7 @@ func DocumentRoutes() []api.Route {
 					Key: documentKey(rc)}); err != nil {
 					return api.Response{}, err
 				}
-				return readDocument(rc)
+				return api.Showing(rc, documentIn, showDocument)
 			}})
 	}
 	return rows
@@ -67,46 +68,28 @@ func DocumentRoutes() []api.Route {
 // documentKey returns the key that the path names, in lower case as keys are stored.
 func documentKey(rc *api.Request) string { return strings.ToLower(rc.Path("key")) }
 
-func ofDocument(f func(*ledger.Tx, paper.Document) (any, error)) func(*api.Request) (api.Response, error) {
-	return func(rc *api.Request) (api.Response, error) {
-		return api.Viewed(rc, func(tx *ledger.Tx) (any, error) {
-			i, err := api.FindIssue(tx, rc)
-			if err != nil {
-				return nil, err
-			}
-			d, ok := paper.DocumentOf(tx, i, documentKey(rc))
-			if !ok {
-				return nil, api.NotFound("Document not found")
-			}
-			return f(tx, d)
-		})
+func documentIn(tx *ledger.Tx, rc *api.Request) (paper.Document, error) {
+	i, err := api.FindIssue(tx, rc)
+	if err != nil {
+		return paper.Document{}, err
 	}
+	d, ok := paper.DocumentOf(tx, i, documentKey(rc))
+	if !ok {
+		return d, api.NotFound("Document not found")
+	}
+	return d, nil
 }
 
-func readDocument(rc *api.Request) (api.Response, error) {
-	return ofDocument(func(tx *ledger.Tx, d paper.Document) (any, error) {
-		return shownDocument{Document: d, Body: d.Text(tx)}, nil
-	})(rc)
+func showDocument(tx *ledger.Tx, d paper.Document) shownDocument {
+	return shownDocument{Document: d, Body: d.Text(tx)}
 }
 
-func listDocumentRevisions(rc *api.Request) (api.Response, error) {
-	return ofDocument(func(tx *ledger.Tx, d paper.Document) (any, error) {
-		return paper.RevisionsOfDocument(tx, d), nil
-	})(rc)
-}
-
-func listDocuments(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]shownDocument, error) {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return nil, err
-		}
-		out := []shownDocument{}
-		for _, d := range paper.DocumentsOf(tx, i) {
-			out = append(out, shownDocument{Document: d, Body: d.Text(tx)})
-		}
-		return out, nil
-	})
+func shownDocuments(tx *ledger.Tx, i entity.Issue) []shownDocument {
+	out := []shownDocument{}
+	for _, d := range paper.DocumentsOf(tx, i) {
+		out = append(out, showDocument(tx, d))
+	}
+	return out
 }
 
 func putDocument(rc *api.Request) (api.Response, error) {
@@ -178,16 +161,6 @@ func restoreDocument(rc *api.Request) (api.Response, error) {
 		return nil
 	})
 	return api.OK(out), err
-}
-
-func dropDocument(rc *api.Request) (api.Response, error) {
-	of, issue, err := api.LocateIssue(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	_, err = api.Do[paper.Document](rc, paper.KindDocumentDelete, of, paper.ChangeDocument{Issue: issue,
-		Key: documentKey(rc)})
-	return api.OK(api.Okay{OK: true}), err
 }
 
 // documentsMember writes an issue's documents: the plan with its text, the list of all

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -202,8 +203,8 @@ func shown(in paper.Interaction) shownInteraction {
 func InteractionRoutes() []api.Route {
 	const base = "/api/issues/{id}/interactions"
 	return []api.Route{
-		{Method: "GET", Path: base, Tag: "issues", Summary: "List what was asked on an issue", Out: []shownInteraction{},
-			Handle: listInteractions},
+		api.Show(api.Route{Path: base, Tag: "issues", Summary: "List what was asked on an issue"}, api.FindIssue,
+			interactionsOf),
 		{Method: "POST", Path: base, Tag: "issues", Summary: "Suggest tasks, ask, or request a confirmation",
 			In: interactionBody[json.RawMessage]{}, Out: shownInteraction{}, Status: 201, Handle: newInteraction},
 		{Method: "POST", Path: base + "/{interactionId}/accept", Tag: "issues", Summary: "Accept what was suggested",
@@ -245,18 +246,12 @@ func InteractionRoutes() []api.Route {
 	}
 }
 
-func listInteractions(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]shownInteraction, error) {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return nil, err
-		}
-		out := []shownInteraction{}
-		for _, in := range paper.InteractionsOf(tx, i) {
-			out = append(out, shown(in))
-		}
-		return out, nil
-	})
+func interactionsOf(tx *ledger.Tx, i entity.Issue) []shownInteraction {
+	out := []shownInteraction{}
+	for _, in := range paper.InteractionsOf(tx, i) {
+		out = append(out, shown(in))
+	}
+	return out
 }
 
 func newInteraction(rc *api.Request) (api.Response, error) {

@@ -59,7 +59,6 @@ type commentQueue struct {
 func IssueWatchRoutes() []api.Route {
 	const tag, issue = "issues", "/api/issues/{id}"
 	const queue = issue + "/queued-comments"
-	runAt := api.Located(api.FindRun, func(r entity.Run) (ledger.CompanyID, string) { return r.Company, r.ID })
 	return []api.Route{
 		api.Show(api.Route{Path: issue + "/watchdog", Tag: tag, Summary: "Tell which agent looks after an issue, or null"},
 			api.FindIssue, watchdogOf),
@@ -81,7 +80,7 @@ func IssueWatchRoutes() []api.Route {
 		{Method: "POST", Path: issue + "/scheduled-retry/retry-now", Tag: tag,
 			Summary: "Try again now what would be tried again later", Out: retriedNow{}, Handle: retryNow},
 		api.Change[entity.WatchDecision](api.Route{Method: "POST", Path: "/api/heartbeat-runs/{runId}/watchdog-decisions",
-			Tag: "runs", Summary: "Say what to think of a run that is silent"}, care.KindRunWatch, runAt,
+			Tag: "runs", Summary: "Say what to think of a run that is silent"}, care.KindRunWatch, api.RunAt,
 			func(_ *api.Request, run string, in watchDecisionBody) (care.DecideWatch, error) {
 				return care.DecideWatch{ID: api.NewID(), Run: run, Decision: in.Decision, Until: in.Until.Or(0),
 					Reason: in.Reason.Or(""), Issue: strings.ToLower(in.Issue.Or(""))}, nil

@@ -157,17 +157,17 @@ func showProject(tx *ledger.Tx, p entity.Project) projectRow {
 func ProjectRoutes() []api.Route {
 	const tag, all, one = "projects", "/api/companies/{companyId}/projects", "/api/projects/{id}"
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List projects", Out: []projectInList{}, Handle: listProjects},
+		api.List(api.Route{Path: all, Tag: tag, Summary: "List projects"}, projectsOf),
 		{Method: "POST", Path: all, Tag: tag, Summary: "Create a project", In: newProject{}, Out: projectRow{}, Status: 201,
 			Handle: createProject},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read a project by ID or name", Out: projectRow{}, Query: api.ByName(),
-			Handle: readProject},
+		api.Show(api.Route{Path: one, Tag: tag, Summary: "Read a project by ID or name", Query: api.ByName()}, api.ProjectIn,
+			showProject),
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a project", Query: api.ByName(), In: patchProject{},
 			Out: projectRow{}, Handle: updateProject},
 		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a project", Query: api.ByName(), Who: api.Board,
 			Out: projectRow{}, Handle: deleteProject},
-		{Method: "GET", Path: one + "/workspaces", Tag: tag, Summary: "List a project's workspaces", Query: api.ByName(),
-			Out: []place.Workspace{}, Handle: listWorkspaces},
+		api.Show(api.Route{Path: one + "/workspaces", Tag: tag, Summary: "List a project's workspaces", Query: api.ByName()},
+			api.ProjectIn, func(tx *ledger.Tx, p entity.Project) []place.Workspace { return showProject(tx, p).Workspaces }),
 		{Method: "POST", Path: one + "/workspaces", Tag: tag, Summary: "Add a workspace", Query: api.ByName(),
 			In: newWorkspace{}, Out: place.Workspace{}, Status: 201, Handle: createWorkspace},
 		{Method: "PATCH", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Change a workspace",
@@ -182,32 +182,17 @@ func findProject(rc *api.Request) (p entity.Project, err error) {
 	return p, err
 }
 
-func listProjects(rc *api.Request) (api.Response, error) {
+func projectsOf(tx *ledger.Tx, of ledger.CompanyID) []projectInList {
 	out := []projectInList{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		now := core.TimeOf(rc.Now())
-		for _, p := range entity.ProjectsOf(tx, row.ID) {
-			in := projectInList{projectRow: showProject(tx, p), TaskCount: entity.CountProjectIssues(tx, row.ID, p.ID)}
-			b := money.BudgetOf(tx, row.ID, entity.ScopeProject, p.ID, now)
-			if policy, ok := b.Policy(money.WindowLifetime); ok && policy.Active {
-				in.Budget = &projectBudgetRow{policy.Amount, b.Spent(money.WindowLifetime)}
-			}
-			out = append(out, in)
+	for _, p := range entity.ProjectsOf(tx, of) {
+		in := projectInList{projectRow: showProject(tx, p), TaskCount: entity.CountProjectIssues(tx, of, p.ID)}
+		b := money.BudgetOf(tx, of, entity.ScopeProject, p.ID, api.Now())
+		if policy, ok := b.Policy(money.WindowLifetime); ok && policy.Active {
+			in.Budget = &projectBudgetRow{policy.Amount, b.Spent(money.WindowLifetime)}
 		}
-		return nil
-	})
-	return api.OK(out), err
-}
-
-func readProject(rc *api.Request) (r api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		p, err := api.ProjectIn(tx, rc)
-		if err == nil {
-			r = api.OK(showProject(tx, p))
-		}
-		return err
-	})
-	return r, err
+		out = append(out, in)
+	}
+	return out
 }
 
 // doProject submits a command about a project and answers its row.
@@ -324,17 +309,6 @@ func (in newWorkspace) command(id, project string) entity.SaveWorkspace {
 		CleanupCommand: api.TextOf(in.CleanupCommand), RemoteProvider: api.TextOf(in.RemoteProvider),
 		RemoteRef: api.TextOf(in.RemoteRef), SharedKey: api.TextOf(in.SharedKey),
 		Metadata: api.RawOf(in.Metadata), RuntimeConfig: api.RawOf(in.RuntimeConfig), Primary: in.Primary}
-}
-
-func listWorkspaces(rc *api.Request) (r api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		p, err := api.ProjectIn(tx, rc)
-		if err == nil {
-			r = api.OK(showProject(tx, p).Workspaces)
-		}
-		return err
-	})
-	return r, err
 }
 
 // doWorkspace submits a command that returns a workspace.

@@ -1,8 +1,6 @@
 package work
 
 import (
-	"strings"
-
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/routine"
@@ -19,8 +17,8 @@ type shownRoutineRemark struct {
 func RoutineAnnotationRoutes() []api.Route {
 	const tag, base = "routines", "/api/routines/{id}/description/annotations"
 	return []api.Route{
-		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a routine's description",
-			Out: []shownRoutineRemark{}, Query: remarkParams, Handle: listRoutineRemarks},
+		api.Read(api.Route{Path: base, Tag: tag, Summary: "List the remarks on a routine's description",
+			Query: remarkParams}, listRoutineRemarks),
 		{Method: "POST", Path: base, Tag: tag, Summary: "Remark on a part of a routine's description", In: annotationBody{},
 			Out: shownRoutineRemark{}, Status: 201, Handle: newRoutineRemark},
 		{Method: "GET", Path: base + "/{threadId}", Tag: tag, Summary: "Read a thread of remarks on a routine's description",
@@ -40,39 +38,34 @@ func showRoutineRemark(r routine.Routine, a paper.Annotation) shownRoutineRemark
 		string(r.Description)), Routine: r.ID}
 }
 
-func listRoutineRemarks(rc *api.Request) (api.Response, error) {
-	out := []shownRoutineRemark{}
+func listRoutineRemarks(tx *ledger.Tx, rc *api.Request) ([]shownRoutineRemark, error) {
 	only, err := wantedRemarks(rc)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	err = rc.View(func(tx *ledger.Tx) error {
-		r, err := api.RoutineIn(tx, rc)
-		if err != nil {
-			return err
-		}
-		for _, a := range only(paper.AnnotationsOf(tx, paper.DescriptionOf(r.Described()))) {
-			out = append(out, showRoutineRemark(r, a))
-		}
-		return nil
-	})
-	return api.OK(out), err
+	r, err := api.RoutineIn(tx, rc)
+	if err != nil {
+		return nil, err
+	}
+	out := []shownRoutineRemark{}
+	for _, a := range only(paper.AnnotationsOf(tx, paper.DescriptionOf(r.Described()))) {
+		out = append(out, showRoutineRemark(r, a))
+	}
+	return out, nil
 }
 
-func routineRemarkAt(rc *api.Request, id string) (out api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
+func routineRemarkAt(rc *api.Request, id string) (api.Response, error) {
+	return api.Viewed(rc, func(tx *ledger.Tx) (out shownRoutineRemark, err error) {
 		r, err := api.RoutineIn(tx, rc)
 		if err != nil {
-			return err
+			return out, err
 		}
 		a, ok := paper.AnnotationOf(tx, paper.DescriptionOf(r.Described()), id)
 		if !ok {
-			return api.NotFound("Annotation thread not found")
+			return out, api.NotFound("Annotation thread not found")
 		}
-		out = api.OK(showRoutineRemark(r, a))
-		return nil
+		return showRoutineRemark(r, a), nil
 	})
-	return out, err
 }
 
 func routineRemark(rc *api.Request, kind string, payload func(routine string) any) (api.Response, error) {
@@ -92,13 +85,7 @@ func newRoutineRemark(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	q, p := in.Selector.Quote, in.Selector.Position
-	return routineRemark(rc, paper.KindRoutineAnnotationCreate, func(routine string) any {
-		return paper.AnnotateDocument{ID: api.NewID(), Issue: routine, Revision: strings.ToLower(in.Base),
-			Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
-			After: q.Suffix, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd,
-			Comment: paper.Remark{ID: api.NewID(), Body: in.Body, IssueComment: api.BodyID(in.Comment)}}
-	})
+	return routineRemark(rc, paper.KindRoutineAnnotationCreate, func(id string) any { return in.payload(id, "") })
 }
 
 func patchRoutineRemark(rc *api.Request) (api.Response, error) {

@@ -113,17 +113,17 @@ type treeState struct {
 func TreeHoldRoutes() []api.Route {
 	const tag, issue = "issues", "/api/issues/{id}"
 	return []api.Route{
-		{Method: "GET", Path: issue + "/tree-control/state", Tag: tag, Summary: "Tell whether an issue's tree is held",
-			Out: treeState{}, Handle: readTreeState},
+		api.Show(api.Route{Path: issue + "/tree-control/state", Tag: tag, Summary: "Tell whether an issue's tree is held"},
+			api.FindIssue, treeStateOf),
 		{Method: "POST", Path: issue + "/tree-control/preview", Tag: tag,
 			Summary: "Tell what a hold on an issue's tree would do", In: previewBody{}, Out: treePreview{}, Handle: previewHold},
-		{Method: "GET", Path: issue + "/tree-holds", Tag: tag, Summary: "List the holds on an issue's tree, newest first",
-			Out: []care.TreeHold{}, Handle: listHolds},
+		api.Show(api.Route{Path: issue + "/tree-holds", Tag: tag, Summary: "List the holds on an issue's tree, newest first"},
+			api.FindIssue, holdsOf),
 		{Method: "POST", Path: issue + "/tree-holds", Tag: tag,
 			Summary: "Pause, resume, cancel or restore an issue and all below it", Who: api.Board, In: holdBody{},
 			Out: heldTree{}, Handle: holdTree},
-		{Method: "GET", Path: issue + "/tree-holds/{holdId}", Tag: tag, Summary: "Read a hold on an issue's tree",
-			Out: care.TreeHold{}, Handle: readHold},
+		api.Read(api.Route{Path: issue + "/tree-holds/{holdId}", Tag: tag, Summary: "Read a hold on an issue's tree"},
+			readHold),
 		{Method: "POST", Path: issue + "/tree-holds/{holdId}/release", Tag: tag, Summary: "Release a hold on an issue's tree",
 			Who: api.Board, In: releaseBody{}, Out: care.TreeHold{}, Handle: releaseHold},
 	}
@@ -214,19 +214,13 @@ func previewOf(p care.TreePlan, root entity.Issue, mode string, release care.Hol
 	return out
 }
 
-func readTreeState(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (treeState, error) {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return treeState{}, err
-		}
-		h, ok := care.HeldBy(tx, i)
-		if !ok {
-			return treeState{}, nil
-		}
-		return treeState{&api.PauseHold{Hold: h.ID, Root: h.Root, Issue: i.ID, IsRoot: h.Root == i.ID, Mode: h.Mode,
-			Reason: h.Reason, Release: h.Release, Since: h.CreatedAt}}, nil
-	})
+func treeStateOf(tx *ledger.Tx, i entity.Issue) treeState {
+	h, ok := care.HeldBy(tx, i)
+	if !ok {
+		return treeState{}
+	}
+	return treeState{&api.PauseHold{Hold: h.ID, Root: h.Root, Issue: i.ID, IsRoot: h.Root == i.ID, Mode: h.Mode,
+		Reason: h.Reason, Release: h.Release, Since: h.CreatedAt}}
 }
 
 func previewHold(rc *api.Request) (api.Response, error) {
@@ -234,12 +228,8 @@ func previewHold(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.Viewed(rc, func(tx *ledger.Tx) (treePreview, error) {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return treePreview{}, err
-		}
-		return previewOf(care.PlanTree(tx, i, in.Mode), i, in.Mode, in.Release.policy()), nil
+	return api.Showing(rc, api.FindIssue, func(tx *ledger.Tx, i entity.Issue) treePreview {
+		return previewOf(care.PlanTree(tx, i, in.Mode), i, in.Mode, in.Release.policy())
 	})
 }
 
@@ -256,33 +246,25 @@ func shownHold(h care.TreeHold) care.TreeHold {
 	return h
 }
 
-func listHolds(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]care.TreeHold, error) {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return nil, err
-		}
-		out := care.TreeHoldsOf(tx, i)
-		for n := range out {
-			out[n] = shownHold(out[n])
-		}
-		return out, nil
-	})
+func holdsOf(tx *ledger.Tx, i entity.Issue) []care.TreeHold {
+	out := care.TreeHoldsOf(tx, i)
+	for n := range out {
+		out[n] = shownHold(out[n])
+	}
+	return out
 }
 
-func readHold(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (h care.TreeHold, err error) {
-		i, err := api.FindIssue(tx, rc)
-		if err != nil {
-			return h, err
+func readHold(tx *ledger.Tx, rc *api.Request) (h care.TreeHold, err error) {
+	i, err := api.FindIssue(tx, rc)
+	if err != nil {
+		return h, err
+	}
+	for _, h := range care.TreeHoldsOf(tx, i) {
+		if h.ID == api.PathID(rc, "holdId") {
+			return shownHold(h), nil
 		}
-		for _, h := range care.TreeHoldsOf(tx, i) {
-			if h.ID == strings.ToLower(rc.Path("holdId")) {
-				return shownHold(h), nil
-			}
-		}
-		return h, api.NotFound("Issue tree hold not found")
-	})
+	}
+	return h, api.NotFound("Issue tree hold not found")
 }
 
 func holdTree(rc *api.Request) (api.Response, error) {

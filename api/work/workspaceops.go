@@ -70,16 +70,6 @@ func listWorkspaceOperations(rc *api.Request) (api.Response, error) {
 	})
 }
 
-func listRunOperations(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]place.WorkspaceOperation, error) {
-		r, err := api.FindRun(tx, rc)
-		if err != nil {
-			return nil, err
-		}
-		return place.OperationsOfRun(tx, r.Company, r.ID), nil
-	})
-}
-
 func readOperationLog(rc *api.Request) (api.Response, error) {
 	s := rc.Server
 	var o place.WorkspaceOperation

@@ -220,9 +220,11 @@ func WorkspaceRoutes() []api.Route {
 		{Method: "GET", Path: one + "/workspace-operations", Tag: tag,
 			Summary: "List the commands that nodes carried out in an execution workspace, the newest first",
 			Out:     []place.WorkspaceOperation{}, Handle: listWorkspaceOperations},
-		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/workspace-operations", Tag: "runs",
-			Summary: "List the commands that prepared the workspace of a run",
-			Out:     []place.WorkspaceOperation{}, Handle: listRunOperations},
+		api.Show(api.Route{Path: "/api/heartbeat-runs/{runId}/workspace-operations", Tag: "runs",
+			Summary: "List the commands that prepared the workspace of a run"}, api.FindRun,
+			func(tx *ledger.Tx, r entity.Run) []place.WorkspaceOperation {
+				return place.OperationsOfRun(tx, r.Company, r.ID)
+			}),
 		{Method: "GET", Path: "/api/workspace-operations/{operationId}/log", Tag: "runs",
 			Summary: "Read the log of a workspace operation, also while it grows",
 			Query:   logQuery, Out: operationLogPage{}, Handle: readOperationLog},
