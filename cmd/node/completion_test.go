@@ -35,7 +35,7 @@ func TestCommandsShowExamplesAndComplete(t *testing.T) {
 			if len(words) == 0 || words[0] != "selvage" {
 				continue
 			}
-			found, rest, err := newRoot().Find(words[1:])
+			found, rest, err := tree().Find(words[1:])
 			if err != nil || !found.HasParent() {
 				t.Errorf("%s: there is no such command: %s", cmd.CommandPath(), line)
 				continue

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -94,9 +95,12 @@ var inTests = map[string]func(*testing.T){"selvage mcp": TestMCPOverStdio}
 // newRoot is every command, of a caller who said nothing.
 func newRoot() *cobra.Command { return newRootWith(&cli.CLI{}) }
 
+// tree is every command, to look for one: to make them all takes milliseconds.
+var tree = sync.OnceValue(newRoot)
+
 // commandOf returns the command of a line, "" for none.
 func commandOf(args []string) string {
-	cmd, _, err := newRoot().Find(args)
+	cmd, _, err := tree().Find(args)
 	if err != nil || cmd.HasSubCommands() && cmd.Name() != "org" && cmd.Name() != "tree" && cmd.Name() != "raft" {
 		return ""
 	}
