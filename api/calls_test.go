@@ -10,7 +10,6 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
-	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -128,7 +127,7 @@ func TestTheListOfCallsHasAllTools(t *testing.T) {
 		}
 		listed[pattern] = true
 	}
-	tools, err := routes.Tools("test")
+	tools, err := apitest.Tools()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -200,7 +200,7 @@ func checkReferences(t *testing.T, doc, v any) {
 }
 
 func TestToolSchemasHoldTheirOwnReferences(t *testing.T) {
-	tools, err := routes.Tools("test")
+	tools, err := apitest.Tools()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func callThemAll(t *testing.T, h *apitest.Team, s *sdk.ClientSession) {
 			`/labels","jsonBody":"{\"name\":\"bug\",\"color\":\"#ff0000\"}"}`, "bug")
 	do("GetGoal", `{"goalId":"`+nobody+`"}`, `"status": 404`)
 	wantTool(t, s, "selvageGetCompaniesLabels", `{"companyId":"`+string(h.Company)+`"}`, "bug")
-	tools, err := routes.Tools("test")
+	tools, err := apitest.Tools()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func listed(t testing.TB, s *sdk.ClientSession) (names map[string]bool, size int
 // wantListed wants a client to be told of n tools, of all that there are for 0.
 func wantListed(t testing.TB, s *sdk.ClientSession, n int) {
 	t.Helper()
-	tools, err := routes.Tools("test")
+	tools, err := apitest.Tools()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/selvage-mesh/selvage/api/mcp"
-	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/skill"
@@ -65,7 +64,7 @@ func (h *Harness) OverStdio(t testing.TB, protocol, pick string, c mcp.Caller) *
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	tools, err := routes.Tools("test")
+	tools, err := Tools()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package described
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"mime"
 	"net/http"
@@ -24,16 +25,17 @@ type document struct {
 	compiler *jsonschema.Compiler
 	mu       sync.Mutex
 	schemas  map[string]*jsonschema.Schema
-	passed   map[passed]bool // what was held to its schema before: a flood is refused in the same words again and again
+	passed   map[passed]bool // what was held to its schema before: a flood is answered in the same words again and again
 }
 
-// passed is a text that its schema allows.
-type passed struct{ pointer, body string }
+// passed is a text that its schema allows, by its hash: some are as long as a list may be.
+type passed struct {
+	pointer string
+	body    [sha256.Size]byte
+}
 
-const (
-	mostPassed  = 4096 // texts that are remembered
-	passedBytes = 1024 // of one that is
-)
+// mostPassed is how many texts are remembered.
+const mostPassed = 1 << 14
 
 const documentURL = "mem:///openapi.json"
 
@@ -142,13 +144,16 @@ func (d *document) answer(pattern string, status int) (pointer string, err error
 	return "/paths/" + escaped(path) + "/" + strings.ToLower(method) + "/responses/" + named, nil
 }
 
+// What a step of a JSON pointer writes in another way.
+var escapes, unescapes = strings.NewReplacer("~", "~0", "/", "~1"), strings.NewReplacer("~1", "/", "~0", "~")
+
 // escaped is a path as a step of a JSON pointer.
-func escaped(path string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(path) }
+func escaped(path string) string { return escapes.Replace(path) }
 
 func (d *document) check(pointer, media string, body []byte) error {
 	var said any = map[string]any{"paths": d.paths}
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		part = unescapes.Replace(part)
 		said = said.(map[string]any)[part]
 	}
 	content, _ := said.(map[string]any)["content"].(map[string]any)
@@ -170,15 +175,12 @@ func (d *document) check(pointer, media string, body []byte) error {
 
 // valid holds a JSON text to the schema of an answer or a body.
 func (d *document) valid(pointer string, body []byte) error {
-	text := passed{pointer: pointer}
-	if len(body) <= passedBytes {
-		text.body = string(body)
-		d.mu.Lock()
-		before := d.passed[text]
-		d.mu.Unlock()
-		if before {
-			return nil
-		}
+	text := passed{pointer, sha256.Sum256(body)}
+	d.mu.Lock()
+	before := d.passed[text]
+	d.mu.Unlock()
+	if before {
+		return nil
 	}
 	schema, err := d.schema(pointer + "/content/application~1json/schema")
 	if err != nil {
@@ -191,14 +193,12 @@ func (d *document) valid(pointer string, body []byte) error {
 	if err := schema.Validate(v); err != nil {
 		return fmt.Errorf("%s: %w", pointer, err)
 	}
-	if len(body) <= passedBytes {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if len(d.passed) >= mostPassed {
-			clear(d.passed)
-		}
-		d.passed[text] = true
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.passed) >= mostPassed {
+		clear(d.passed)
 	}
+	d.passed[text] = true
 	return nil
 }
 
