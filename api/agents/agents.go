@@ -179,29 +179,31 @@ func AgentRoutes() []api.Route {
 			Query:  []api.Param{{Name: "includeTerminated", Type: "boolean", Doc: "also those that were terminated"}}},
 		{Method: "POST", Path: "/api/companies/{companyId}/agents", Tag: tag, Summary: "Create an agent", Who: api.Board,
 			In: newAgent{}, Out: agentRow{}, Status: 201, Handle: createAgent},
-		{Method: "GET", Path: "/api/companies/{companyId}/agent-configurations", Tag: tag,
-			Summary: "List how agents are invoked", Who: api.Board, Out: []agentConfiguration{}, Handle: listConfigurations},
-		{Method: "GET", Path: "/api/agents/me", Tag: tag, Summary: "Read the agent that asks", Who: api.Agent,
-			Out: agentDetail{}, Handle: readMe},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read an agent by ID or name", Query: api.ByName(), Out: agentDetail{},
-			Handle: readAgent},
+		api.List(api.Route{Path: "/api/companies/{companyId}/agent-configurations", Tag: tag,
+			Summary: "List how agents are invoked", Who: api.Board}, configurationsOf),
+		api.Show(api.Route{Path: "/api/agents/me", Tag: tag, Summary: "Read the agent that asks", Who: api.Agent}, callerIn,
+			describeAgent),
+		api.Show(api.Route{Path: one, Tag: tag, Summary: "Read an agent by ID or name", Query: api.ByName()}, api.AgentIn,
+			describeAgent),
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an agent", Query: api.ByName(), In: patchAgent{},
 			Out: agentRow{}, Handle: updateAgent},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete an agent", Who: api.Board, Query: api.ByName(),
-			Out: api.Okay{}, Handle: deleteAgent},
+		api.Tell(api.Route{Path: one, Tag: tag, Summary: "Delete an agent", Who: api.Board, Query: api.ByName()},
+			company.KindAgentDelete, agentAt,
+			func(_ *api.Request, id string) company.ChangeAgent { return company.ChangeAgent{Agent: id} }),
 		change("pause", company.KindAgentPause, "Pause an agent"), change("resume", company.KindAgentResume,
 			"Let an agent go on"),
 		change("clear-error", company.KindAgentResume, "Let an agent go on after an error"),
 		change("terminate", company.KindAgentTerminate, "End an agent for good"),
 		{Method: "PATCH", Path: one + "/permissions", Tag: tag, Summary: "Change what an agent may do", Who: api.Board,
 			Query: api.ByName(), In: agentPermissions{}, Out: agentDetail{}, Handle: permitAgent},
-		{Method: "GET", Path: one + "/configuration", Tag: tag, Summary: "Read how an agent is invoked", Query: api.ByName(),
-			Out: agentConfiguration{}, Handle: readConfiguration},
-		{Method: "GET", Path: one + "/config-revisions", Tag: tag, Summary: "List changes of an agent's configuration",
-			Who: api.Board, Query: api.ByName(), Out: []entity.Revision{}, Handle: listRevisions},
-		{Method: "GET", Path: one + "/config-revisions/{revisionId}", Tag: tag,
-			Summary: "Read one change of an agent's configuration", Who: api.Board, Query: api.ByName(), Out: entity.Revision{},
-			Handle: readRevision},
+		api.Show(api.Route{Path: one + "/configuration", Tag: tag, Summary: "Read how an agent is invoked",
+			Query: api.ByName()}, api.AgentIn,
+			func(_ *ledger.Tx, a entity.Agent) agentConfiguration { return configureAgent(a) }),
+		api.Show(api.Route{Path: one + "/config-revisions", Tag: tag, Summary: "List changes of an agent's configuration",
+			Who: api.Board, Query: api.ByName()}, api.AgentIn,
+			func(tx *ledger.Tx, a entity.Agent) []entity.Revision { return entity.RevisionsOf(tx, a.Company, a.ID) }),
+		api.Read(api.Route{Path: one + "/config-revisions/{revisionId}", Tag: tag,
+			Summary: "Read one change of an agent's configuration", Who: api.Board, Query: api.ByName()}, readRevision),
 		{Method: "POST", Path: one + "/config-revisions/{revisionId}/rollback", Tag: tag,
 			Summary: "Give an agent the configuration that it had after a change", Who: api.Board, Query: api.ByName(),
 			Out: agentRow{}, Handle: rollbackAgent},
@@ -230,60 +232,41 @@ func listAgents(rc *api.Request) (api.Response, error) {
 	return api.OK(out), err
 }
 
-func listConfigurations(rc *api.Request) (api.Response, error) {
+func configurationsOf(tx *ledger.Tx, of ledger.CompanyID) []agentConfiguration {
 	out := []agentConfiguration{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		for _, a := range agentsByAge(tx, row.ID, false) {
-			out = append(out, configureAgent(a))
+	for _, a := range agentsByAge(tx, of, false) {
+		out = append(out, configureAgent(a))
+	}
+	return out
+}
+
+// callerIn returns the agent that asks.
+func callerIn(tx *ledger.Tx, rc *api.Request) (entity.Agent, error) {
+	a, ok := entity.AgentOf(tx, rc.Company, rc.Actor.ID)
+	if !ok {
+		return a, api.NotFound("Agent not found")
+	}
+	return a, nil
+}
+
+// agentAt is the place of the path's agent.
+var agentAt = api.Located(api.AgentIn, func(a entity.Agent) (ledger.CompanyID, string) { return a.Company, a.ID })
+
+func describeAgent(tx *ledger.Tx, a entity.Agent) agentDetail {
+	return detailAgent(tx, a, api.Now().Std())
+}
+
+func readRevision(tx *ledger.Tx, rc *api.Request) (v entity.Revision, err error) {
+	a, err := api.AgentIn(tx, rc)
+	if err != nil {
+		return v, err
+	}
+	for _, v := range entity.RevisionsOf(tx, a.Company, a.ID) {
+		if v.ID == rc.Path("revisionId") {
+			return v, nil
 		}
-		return nil
-	})
-	return api.OK(out), err
-}
-
-func readMe(rc *api.Request) (r api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		a, ok := entity.AgentOf(tx, rc.Company, rc.Actor.ID)
-		if !ok {
-			return api.NotFound("Agent not found")
-		}
-		r = api.OK(detailAgent(tx, a, rc.Now()))
-		return nil
-	})
-	return r, err
-}
-
-func readAgent(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) any {
-		return detailAgent(tx, a, rc.Now())
-	})
-}
-
-func readConfiguration(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, api.AgentIn, func(_ *ledger.Tx, a entity.Agent) any { return configureAgent(a) })
-}
-
-func listRevisions(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) any {
-		return entity.RevisionsOf(tx, a.Company, a.ID)
-	})
-}
-
-func readRevision(rc *api.Request) (r api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		a, err := api.AgentIn(tx, rc)
-		if err != nil {
-			return err
-		}
-		for _, v := range entity.RevisionsOf(tx, a.Company, a.ID) {
-			if v.ID == rc.Path("revisionId") {
-				r = api.OK(v)
-				return nil
-			}
-		}
-		return api.NotFound("Revision not found")
-	})
-	return r, err
+	}
+	return v, api.NotFound("Revision not found")
 }
 
 func rollbackAgent(rc *api.Request) (api.Response, error) {
@@ -450,15 +433,6 @@ func changeAgent(rc *api.Request, kind string) (api.Response, error) {
 		return api.Response{}, err
 	}
 	return doAgent(rc, kind, a.Company, company.ChangeAgent{Agent: a.ID})
-}
-
-func deleteAgent(rc *api.Request) (api.Response, error) {
-	a, err := api.FindAgent(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	_, err = rc.Submit(company.KindAgentDelete, a.Company, company.ChangeAgent{Agent: a.ID})
-	return api.OK(api.Okay{OK: true}), err
 }
 
 func permitAgent(rc *api.Request) (api.Response, error) {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/core"
@@ -34,24 +33,19 @@ type madeKey struct {
 	CreatedAt       core.Time       `json:"createdAt"`
 }
 
-const ()
-
 func KeyRoutes() []api.Route {
 	const tag, all = "agents", "/api/agents/{id}/keys"
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List an agent's API keys", Query: api.ByName(), Who: api.Board,
-			Out: []people.AgentKey{}, Handle: listKeys},
+		api.Show(api.Route{Path: all, Tag: tag, Summary: "List an agent's API keys", Query: api.ByName(), Who: api.Board},
+			api.AgentIn, func(tx *ledger.Tx, a entity.Agent) []people.AgentKey { return people.KeysOf(tx, a.Company, a.ID) }),
 		{Method: "POST", Path: all, Limited: true, Tag: tag, Summary: "Make an API key; its token is shown once",
 			Query: api.ByName(), Who: api.Board, In: newKey{}, Out: madeKey{}, Status: 201, Handle: createKey},
-		{Method: "DELETE", Path: all + "/{keyId}", Limited: true, Tag: tag, Summary: "Revoke an API key", Query: api.ByName(),
-			Who: api.Board, Out: api.Okay{}, Handle: revokeKey},
+		api.Tell(api.Route{Path: all + "/{keyId}", Limited: true, Tag: tag, Summary: "Revoke an API key",
+			Query: api.ByName(), Who: api.Board}, people.KindAgentKeyRevoke, agentAt,
+			func(rc *api.Request, agent string) people.RevokeKey {
+				return people.RevokeKey{ID: api.PathID(rc, "keyId"), Agent: agent}
+			}),
 	}
-}
-
-func listKeys(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, api.AgentIn, func(tx *ledger.Tx, a entity.Agent) any {
-		return people.KeysOf(tx, a.Company, a.ID)
-	})
 }
 
 func createKey(rc *api.Request) (api.Response, error) {
@@ -78,14 +72,4 @@ func createKey(rc *api.Request) (api.Response, error) {
 	rc.SetHeader("Cache-Control", "no-store")
 	return api.OK(madeKey{k.ID, k.Name, json.RawMessage(`{"kind":"standard"}`), k.ResponsibleUser, token,
 		k.CreatedAt}), nil
-}
-
-func revokeKey(rc *api.Request) (api.Response, error) {
-	a, err := api.FindAgent(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	_, err = rc.Submit(people.KindAgentKeyRevoke, a.Company, people.RevokeKey{ID: strings.ToLower(rc.Path("keyId")),
-		Agent: a.ID})
-	return api.OK(api.Okay{OK: true}), err
 }

@@ -25,12 +25,18 @@ func MemoryRoutes() []api.Route {
 			Out: []recalled{},
 			Query: append(api.ByName(), api.Param{Name: "q", Doc: "words to look for, in keys and texts"},
 				api.Param{Name: "limit", Doc: "at most so many; 100 with q"}), Handle: listMemories},
-		{Method: "GET", Path: at + "/{key}", Tag: tag, Summary: "Read what an agent keeps under a key", Query: api.ByName(),
-			Out: skill.Memory{}, Handle: readMemory},
-		{Method: "PUT", Path: at + "/{key}", Tag: tag, Summary: "Keep a text under a key", Query: api.ByName(),
-			In: memoryBody{}, Out: skill.Memory{}, Handle: putMemory},
-		{Method: "DELETE", Path: at + "/{key}", Tag: tag, Summary: "Forget what is under a key", Query: api.ByName(),
-			Out: skill.Memory{}, Handle: dropMemory},
+		api.Read(api.Route{Path: at + "/{key}", Tag: tag, Summary: "Read what an agent keeps under a key",
+			Query: api.ByName()}, readMemory),
+		api.Change[skill.Memory](api.Route{Method: "PUT", Path: at + "/{key}", Tag: tag, Summary: "Keep a text under a key",
+			Query: api.ByName()}, skill.KindMemoryPut, agentAt,
+			func(rc *api.Request, agent string, in memoryBody) (skill.PutMemory, error) {
+				return skill.PutMemory{Agent: agent, Key: rc.Path("key"), Value: in.Value}, nil
+			}),
+		api.Remove[skill.Memory](api.Route{Path: at + "/{key}", Tag: tag, Summary: "Forget what is under a key",
+			Query: api.ByName()}, skill.KindMemoryDelete, agentAt,
+			func(rc *api.Request, agent string) skill.DropMemory {
+				return skill.DropMemory{Agent: agent, Key: rc.Path("key")}
+			}),
 		{Method: "GET", Path: inbox, Tag: tag, Summary: "List the messages that wait for an agent, oldest first",
 			Out:    []skill.Message{},
 			Query:  append(api.ByName(), api.Param{Name: "limit", Doc: "at most so many; 100 unless given"}),
@@ -159,42 +165,16 @@ func termsOf(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-func readMemory(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (skill.Memory, error) {
-		a, err := ownOrBoard(tx, rc)
-		if err != nil {
-			return skill.Memory{}, err
-		}
-		m, ok := skill.MemoryOf(tx, a.Company, a.ID, rc.Path("key"))
-		if !ok {
-			return m, api.NotFound("Memory not found")
-		}
-		return m, nil
-	})
-}
-
-func putMemory(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[memoryBody](rc)
+func readMemory(tx *ledger.Tx, rc *api.Request) (m skill.Memory, err error) {
+	a, err := ownOrBoard(tx, rc)
 	if err != nil {
-		return api.Response{}, err
+		return m, err
 	}
-	a, err := api.FindAgent(rc)
-	if err != nil {
-		return api.Response{}, err
+	m, ok := skill.MemoryOf(tx, a.Company, a.ID, rc.Path("key"))
+	if !ok {
+		return m, api.NotFound("Memory not found")
 	}
-	row, err := api.Do[skill.Memory](rc, skill.KindMemoryPut, a.Company, skill.PutMemory{Agent: a.ID, Key: rc.Path("key"),
-		Value: in.Value})
-	return api.OK(row), err
-}
-
-func dropMemory(rc *api.Request) (api.Response, error) {
-	a, err := api.FindAgent(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	row, err := api.Do[skill.Memory](rc, skill.KindMemoryDelete, a.Company,
-		skill.DropMemory{Agent: a.ID, Key: rc.Path("key")})
-	return api.OK(row), err
+	return m, nil
 }
 
 func listMessages(rc *api.Request) (api.Response, error) {

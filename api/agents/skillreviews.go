@@ -53,32 +53,39 @@ func SkillReviewRoutes() []api.Route {
 	const tag, one = "skills", "/api/companies/{companyId}/skills/{skillId}"
 	comment, input, test := one+"/comments", one+"/test-inputs", one+"/test-runs"
 	return []api.Route{
-		{Method: "GET", Path: comment, Tag: tag, Summary: "List what was said about a skill", Out: []skill.SkillComment{},
-			Handle: ofOwnSkill(skill.SkillCommentsOf)},
-		{Method: "POST", Path: comment, Tag: tag, Summary: "Say something about a skill", In: skillCommentBody{},
-			Out: skill.SkillComment{}, Status: 201, Handle: newSkillComment},
-		{Method: "PATCH", Path: comment + "/{commentId}", Tag: tag, Summary: "Change one's comment on a skill",
-			In: skillCommentPatch{}, Out: skill.SkillComment{}, Handle: patchSkillComment},
-		{Method: "DELETE", Path: comment + "/{commentId}", Tag: tag, Summary: "Delete a comment on a skill",
-			Out: skill.SkillComment{}, Handle: func(rc *api.Request) (api.Response, error) {
-				return onSkill[skill.SkillComment](rc, skill.KindSkillCommentUpdate, func(id string) any {
-					return skill.SaySkill{ID: api.PathID(rc, "commentId"), Skill: id, Delete: true}
-				})
-			}},
+		api.Show(api.Route{Path: comment, Tag: tag, Summary: "List what was said about a skill"}, pathSkill,
+			unlessBundled(skill.SkillCommentsOf)),
+		api.Change[skill.SkillComment](api.Route{Method: "POST", Path: comment, Tag: tag, Status: 201,
+			Summary: "Say something about a skill"}, skill.KindSkillCommentCreate, ownSkillAt,
+			func(_ *api.Request, id string, in skillCommentBody) (skill.SaySkill, error) {
+				return skill.SaySkill{ID: api.NewID(), Skill: id, Parent: api.BodyID(in.Parent), Body: in.Body}, nil
+			}),
+		api.Change[skill.SkillComment](api.Route{Path: comment + "/{commentId}", Tag: tag,
+			Summary: "Change one's comment on a skill"}, skill.KindSkillCommentUpdate, ownSkillAt,
+			func(rc *api.Request, id string, in skillCommentPatch) (skill.SaySkill, error) {
+				return skill.SaySkill{ID: api.PathID(rc, "commentId"), Skill: id, Body: in.Body}, nil
+			}),
+		api.Remove[skill.SkillComment](api.Route{Path: comment + "/{commentId}", Tag: tag,
+			Summary: "Delete a comment on a skill"}, skill.KindSkillCommentUpdate, ownSkillAt,
+			func(rc *api.Request, id string) skill.SaySkill {
+				return skill.SaySkill{ID: api.PathID(rc, "commentId"), Skill: id, Delete: true}
+			}),
 		{Method: "POST", Path: one + "/audit", Tag: tag,
 			Summary: "Look through the files of a skill for what should not be there", Out: skillAudit{}, Handle: auditSkill},
-		{Method: "GET", Path: input, Tag: tag, Summary: "List the texts that a skill is tried on",
-			Out: []skill.SkillTestInput{}, Handle: ofOwnSkill(skill.SkillInputsOf)},
-		{Method: "POST", Path: input, Tag: tag, Summary: "Keep a text to try a skill on", In: skillInputBody{},
-			Out: skill.SkillTestInput{}, Status: 201, Handle: newSkillInput},
+		api.Show(api.Route{Path: input, Tag: tag, Summary: "List the texts that a skill is tried on"}, pathSkill,
+			unlessBundled(skill.SkillInputsOf)),
+		api.Change[skill.SkillTestInput](api.Route{Method: "POST", Path: input, Tag: tag, Status: 201,
+			Summary: "Keep a text to try a skill on"}, skill.KindSkillTestInput, ownSkillAt,
+			func(_ *api.Request, id string, in skillInputBody) (skill.SaveSkillInput, error) {
+				return skill.SaveSkillInput{ID: api.NewID(), Skill: id, Name: &in.Name, Content: &in.Content}, nil
+			}),
 		{Method: "PATCH", Path: input + "/{inputId}", Tag: tag, Summary: "Change a text that a skill is tried on",
 			In: skillInputPatch{}, Out: skill.SkillTestInput{}, Handle: patchSkillInput},
-		{Method: "DELETE", Path: input + "/{inputId}", Tag: tag, Summary: "Delete a text that a skill is tried on",
-			Out: skill.SkillTestInput{}, Handle: func(rc *api.Request) (api.Response, error) {
-				return onSkill[skill.SkillTestInput](rc, skill.KindSkillTestInput, func(id string) any {
-					return skill.SaveSkillInput{ID: api.PathID(rc, "inputId"), Skill: id, Delete: true}
-				})
-			}},
+		api.Remove[skill.SkillTestInput](api.Route{Path: input + "/{inputId}", Tag: tag,
+			Summary: "Delete a text that a skill is tried on"}, skill.KindSkillTestInput, ownSkillAt,
+			func(rc *api.Request, id string) skill.SaveSkillInput {
+				return skill.SaveSkillInput{ID: api.PathID(rc, "inputId"), Skill: id, Delete: true}
+			}),
 		{Method: "GET", Path: test, Tag: tag, Summary: "List the tries of a skill, the latest first",
 			Out: []api.SkillTestRow{}, Query: []api.Param{{Name: "inputId"}}, Handle: listSkillTests},
 		{Method: "POST", Path: test, Tag: tag, Summary: "Have an agent try a skill, in an issue of its own",
@@ -87,66 +94,28 @@ func SkillReviewRoutes() []api.Route {
 			Handle: func(rc *api.Request) (api.Response, error) { return skillTestAt(rc, api.PathID(rc, "runId")) }},
 		{Method: "POST", Path: test + "/{runId}/cancel", Tag: tag, Summary: "Cancel a try of a skill",
 			Out: api.SkillTestRow{}, Handle: cancelSkillTest},
-		{Method: "DELETE", Path: test + "/{runId}", Tag: tag, Summary: "Take a try of a skill off the list",
-			Out: skill.SkillTest{}, Handle: func(rc *api.Request) (api.Response, error) {
-				return onSkill[skill.SkillTest](rc, skill.KindSkillTestForget, func(id string) any {
-					return skill.ForgetSkillTest{ID: api.PathID(rc, "runId"), Skill: id}
-				})
-			}},
+		api.Remove[skill.SkillTest](api.Route{Path: test + "/{runId}", Tag: tag,
+			Summary: "Take a try of a skill off the list"}, skill.KindSkillTestForget, ownSkillAt,
+			func(rc *api.Request, id string) skill.ForgetSkillTest {
+				return skill.ForgetSkillTest{ID: api.PathID(rc, "runId"), Skill: id}
+			}),
 	}
 }
 
-// ofOwnSkill lists something about the skill that the path names; for bundled skills the
-// list is empty.
-func ofOwnSkill[T any](list func(*ledger.Tx, skill.Skill) []T) func(*api.Request) (api.Response, error) {
-	return func(rc *api.Request) (api.Response, error) {
-		return viewSkill(rc, func(tx *ledger.Tx, _ entity.Company, row skillRow) (any, error) {
-			if row.bundled() {
-				return []T{}, nil
-			}
-			return list(tx, row.Skill), nil
-		})
+// unlessBundled lists something about a skill; for bundled skills the list is empty.
+func unlessBundled[T any](list func(*ledger.Tx, skill.Skill) []T) func(*ledger.Tx, skillRow) []T {
+	return func(tx *ledger.Tx, row skillRow) []T {
+		if row.bundled() {
+			return []T{}
+		}
+		return list(tx, row.Skill)
 	}
 }
 
-// onSkill submits a command about the skill that the path names.
-func onSkill[T any](rc *api.Request, kind string, payload func(skill string) any) (api.Response, error) {
+// ownSkillAt is the place of the skill that the path names.
+func ownSkillAt(rc *api.Request) (of ledger.CompanyID, id string, err error) {
 	row, err := ownSkill(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	v, err := api.Do[T](rc, kind, row.Company, payload(row.ID))
-	return api.OK(v), err
-}
-
-func newSkillComment(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[skillCommentBody](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	return onSkill[skill.SkillComment](rc, skill.KindSkillCommentCreate, func(id string) any {
-		return skill.SaySkill{ID: api.NewID(), Skill: id, Parent: api.BodyID(in.Parent), Body: in.Body}
-	})
-}
-
-func patchSkillComment(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[skillCommentPatch](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	return onSkill[skill.SkillComment](rc, skill.KindSkillCommentUpdate, func(id string) any {
-		return skill.SaySkill{ID: api.PathID(rc, "commentId"), Skill: id, Body: in.Body}
-	})
-}
-
-func newSkillInput(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[skillInputBody](rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	return onSkill[skill.SkillTestInput](rc, skill.KindSkillTestInput, func(id string) any {
-		return skill.SaveSkillInput{ID: api.NewID(), Skill: id, Name: &in.Name, Content: &in.Content}
-	})
+	return row.Company, row.ID, err
 }
 
 func patchSkillInput(rc *api.Request) (api.Response, error) {

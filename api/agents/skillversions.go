@@ -83,8 +83,8 @@ func SkillVersionRoutes() []api.Route {
 		}
 	}
 	return []api.Route{
-		{Method: "GET", Path: one + "/versions", Tag: tag, Summary: "List the versions of a skill, newest first",
-			Out: []skill.SkillVersion{}, Handle: listSkillVersions},
+		api.Show(api.Route{Path: one + "/versions", Tag: tag, Summary: "List the versions of a skill, newest first"},
+			pathSkill, unlessBundled(skill.SkillVersionsOf)),
 		{Method: "POST", Path: one + "/versions", Tag: tag, Summary: "Keep a skill as it is as a version with a name",
 			In: skillVersionBody{}, Out: shownSkillVersion{}, Handle: newSkillVersion},
 		{Method: "GET", Path: one + "/versions/{versionId}", Tag: tag, Summary: "Read a version of a skill with its files",
@@ -113,27 +113,28 @@ func SkillVersionRoutes() []api.Route {
 	}
 }
 
-// viewSkill answers the result of f for the skill that the path names.
-func viewSkill(rc *api.Request, f func(tx *ledger.Tx, of entity.Company, row skillRow) (any, error)) (r api.Response,
-	err error) {
-	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
-		row, err := skillIn(tx, of, rc.Path("skillId"))
-		if err != nil {
-			return err
-		}
-		v, err := f(tx, of, row)
-		r = api.OK(v)
-		return err
-	})
-	return r, err
+// pathSkill returns the skill that the path names.
+func pathSkill(tx *ledger.Tx, rc *api.Request) (skillRow, error) {
+	of, err := api.CompanyIn(tx, rc)
+	if err != nil {
+		return skillRow{}, err
+	}
+	return skillIn(tx, of, rc.Path("skillId"))
 }
 
-func listSkillVersions(rc *api.Request) (api.Response, error) {
-	return viewSkill(rc, func(tx *ledger.Tx, _ entity.Company, row skillRow) (any, error) {
-		if row.bundled() {
-			return []skill.SkillVersion{}, nil
+// viewSkill answers the result of f for the skill that the path names.
+func viewSkill(rc *api.Request,
+	f func(tx *ledger.Tx, of entity.Company, row skillRow) (any, error)) (api.Response, error) {
+	return api.Viewed(rc, func(tx *ledger.Tx) (any, error) {
+		of, err := api.CompanyIn(tx, rc)
+		if err != nil {
+			return nil, err
 		}
-		return skill.SkillVersionsOf(tx, row.Skill), nil
+		row, err := skillIn(tx, of, rc.Path("skillId"))
+		if err != nil {
+			return nil, err
+		}
+		return f(tx, of, row)
 	})
 }
 

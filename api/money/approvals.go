@@ -93,25 +93,33 @@ func ApprovalRoutes() []api.Route {
 					Doc: "at most 1000, 500 unless given"}, {Name: "offset", Type: "integer"}}},
 		{Method: "POST", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "Ask the board for something",
 			In: newApproval{}, Out: money.Approval{}, Status: 201, Handle: createApproval},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read an approval", Out: money.Approval{}, Handle: readApproval},
+		api.Read(api.Route{Path: one, Tag: tag, Summary: "Read an approval"}, approvalIn),
 		decide("approve", money.KindApprovalApprove, "Approve, and carry out what waits"),
 		decide("reject", money.KindApprovalReject, "Reject"),
 		decide("request-revision", money.KindApprovalRevise, "Send back to whoever asked"),
 		decide("cancel", money.KindApprovalCancel, "Cancel"),
 		{Method: "POST", Path: one + "/resubmit", Tag: tag, Summary: "Put a revised approval before the board again",
 			In: resubmitApproval{}, Out: money.Approval{}, Handle: resubmit},
-		{Method: "GET", Path: one + "/comments", Tag: tag, Summary: "List the comments on an approval",
-			Out: []money.ApprovalComment{}, Handle: listApprovalComments},
-		{Method: "POST", Path: one + "/comments", Tag: tag, Summary: "Comment on an approval", In: commentApproval{},
-			Out: money.ApprovalComment{}, Status: 201, Handle: newApprovalComment},
-		{Method: "GET", Path: one + "/issues", Tag: tag, Summary: "List the issues of an approval", Out: []approvalIssue{},
-			Handle: listApprovalIssues},
-		{Method: "GET", Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "List the approvals of an issue",
-			Out: []money.Approval{}, Handle: listIssueApprovals},
+		api.Show(api.Route{Path: one + "/comments", Tag: tag, Summary: "List the comments on an approval"}, approvalIn,
+			func(tx *ledger.Tx, a money.Approval) []money.ApprovalComment {
+				return money.CommentsOfApproval(tx, a.Company, a.ID)
+			}),
+		api.Change[money.ApprovalComment](api.Route{Method: "POST", Path: one + "/comments", Tag: tag, Status: 201,
+			Summary: "Comment on an approval"}, money.KindApprovalComment, approvalAt,
+			func(_ *api.Request, id string, in commentApproval) (money.CommentApproval, error) {
+				return money.CommentApproval{ID: api.NewID(), Approval: id, Body: in.Body}, nil
+			}),
+		api.Show(api.Route{Path: one + "/issues", Tag: tag, Summary: "List the issues of an approval"}, approvalIn,
+			issuesOfApproval),
+		api.Show(api.Route{Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "List the approvals of an issue"},
+			api.FindIssue, approvalsOfIssue),
 		{Method: "POST", Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "Tie an approval to an issue",
 			In: linkApproval{}, Out: []money.Approval{}, Status: 201, Handle: tieApproval},
-		{Method: "DELETE", Path: "/api/issues/{id}/approvals/{approvalId}", Tag: tag,
-			Summary: "Untie an approval from an issue", Out: api.Okay{}, Handle: untieApproval},
+		api.Tell(api.Route{Path: "/api/issues/{id}/approvals/{approvalId}", Tag: tag,
+			Summary: "Untie an approval from an issue"}, money.KindApprovalUnlink, api.LocateIssue,
+			func(rc *api.Request, issue string) money.LinkApproval {
+				return money.LinkApproval{Approval: api.PathID(rc, "approvalId"), Issue: issue}
+			}),
 	}
 }
 
@@ -136,16 +144,9 @@ func locateApproval(rc *api.Request) (a money.Approval, err error) {
 	return a, rc.View(look)
 }
 
-// ofApproval answers what show makes of the path's approval.
-func ofApproval[T any](rc *api.Request, show func(tx *ledger.Tx, a money.Approval) T) (r api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		a, err := approvalIn(tx, rc)
-		if err == nil {
-			r = api.OK(show(tx, a))
-		}
-		return err
-	})
-	return r, err
+func approvalAt(rc *api.Request) (of ledger.CompanyID, id string, err error) {
+	a, err := locateApproval(rc)
+	return a.Company, a.ID, err
 }
 
 func listApprovals(rc *api.Request) (r api.Response, err error) {
@@ -228,10 +229,6 @@ func payloadOf(t money.ApprovalType, b json.RawMessage) error {
 	return api.CheckConfigs(kind, p.AdapterConfig, p.RuntimeConfig, "payload")
 }
 
-func readApproval(rc *api.Request) (api.Response, error) {
-	return ofApproval(rc, func(_ *ledger.Tx, a money.Approval) any { return a })
-}
-
 func decideOn(rc *api.Request, kind string) (api.Response, error) {
 	in, err := api.Body[decideApproval](rc)
 	if err != nil {
@@ -267,46 +264,16 @@ func resubmit(rc *api.Request) (api.Response, error) {
 		Agent: string(a.Agent)})
 }
 
-func listApprovalComments(rc *api.Request) (api.Response, error) {
-	return ofApproval(rc, func(tx *ledger.Tx, a money.Approval) any {
-		return money.CommentsOfApproval(tx,
-			a.Company, a.ID)
-	})
-}
-
-func newApprovalComment(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[commentApproval](rc)
-	if err != nil {
-		return api.Response{}, err
+func issuesOfApproval(tx *ledger.Tx, a money.Approval) []approvalIssue {
+	out := []approvalIssue{}
+	for i := range money.IssuesOfApproval(tx, a.Company, a.ID) {
+		out = append(out, showApprovalIssue(i))
 	}
-	a, err := locateApproval(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	cm, err := api.Do[money.ApprovalComment](rc, money.KindApprovalComment, a.Company,
-		money.CommentApproval{ID: api.NewID(), Approval: a.ID, Body: in.Body})
-	return api.OK(cm), err
+	return out
 }
 
-func listApprovalIssues(rc *api.Request) (api.Response, error) {
-	return ofApproval(rc, func(tx *ledger.Tx, a money.Approval) any {
-		out := []approvalIssue{}
-		for i := range money.IssuesOfApproval(tx, a.Company, a.ID) {
-			out = append(out, showApprovalIssue(i))
-		}
-		return out
-	})
-}
-
-func listIssueApprovals(rc *api.Request) (r api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		i, err := api.FindIssue(tx, rc)
-		if err == nil {
-			r = api.OK(money.ApprovalsOfIssue(tx, i.Company, i.ID))
-		}
-		return err
-	})
-	return r, err
+func approvalsOfIssue(tx *ledger.Tx, i entity.Issue) []money.Approval {
+	return money.ApprovalsOfIssue(tx, i.Company, i.ID)
 }
 
 func tieApproval(rc *api.Request) (api.Response, error) {
@@ -322,15 +289,5 @@ func tieApproval(rc *api.Request) (api.Response, error) {
 		Issue: issue}); err != nil {
 		return api.Response{}, err
 	}
-	return listIssueApprovals(rc)
-}
-
-func untieApproval(rc *api.Request) (api.Response, error) {
-	of, issue, err := api.LocateIssue(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	_, err = rc.Submit(money.KindApprovalUnlink, of, money.LinkApproval{Approval: strings.ToLower(rc.Path("approvalId")),
-		Issue: issue})
-	return api.OK(api.Okay{OK: true}), err
+	return api.Showing(rc, api.FindIssue, approvalsOfIssue)
 }

@@ -92,8 +92,10 @@ func ModelRoutes() (out []api.Route) {
 				In: newModelProvider{}, Out: modelProviderRow{}, Status: 201, Handle: createModelProvider},
 			api.Route{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an upstream " + of.whose, Who: of.who,
 				In: patchModelProvider{}, Out: modelProviderRow{}, Handle: updateModelProvider},
-			api.Route{Method: "DELETE", Path: one, Tag: tag, Summary: "Remove an upstream " + of.whose, Who: of.who,
-				Out: api.Okay{}, Handle: removeModelProvider},
+			api.Tell(api.Route{Path: one, Tag: tag, Summary: "Remove an upstream " + of.whose, Who: of.who},
+				money.KindModelProviderRemove, api.InPath("id"), func(_ *api.Request, id string) money.DropModelProvider {
+					return money.DropModelProvider{ID: id}
+				}),
 			api.Route{Method: "POST", Path: one + "/test", Once: true, Tag: tag, Summary: "Ask an upstream " + of.whose +
 				" whether it answers this node and takes its key", Who: of.who, Out: llm.Check{}, Timeout: testTimeout,
 				Handle: testModelProvider},
@@ -101,9 +103,11 @@ func ModelRoutes() (out []api.Route) {
 				Who: of.who, Out: []modelPriceRow{}, Handle: listModelPrices},
 			api.Route{Method: "PUT", Path: prices, Tag: tag, Summary: "Set the price of a model " + of.whose, Who: of.who,
 				In: setModelPrice{}, Out: money.ModelPrice{}, Handle: putModelPrice},
-			api.Route{Method: "DELETE", Path: prices, Tag: tag, Summary: "Take back a price " + of.whose + " that was set",
-				Who: of.who, Out: api.Okay{}, Handle: removeModelPrice,
-				Query: []api.Param{{Name: "model", Doc: "the price's model, as it was set"}}},
+			api.Tell(api.Route{Path: prices, Tag: tag, Summary: "Take back a price " + of.whose + " that was set",
+				Who: of.who, Query: []api.Param{{Name: "model", Doc: "the price's model, as it was set"}}},
+				money.KindModelPriceRemove, api.InPath("model"), func(rc *api.Request, _ string) money.DropModelPrice {
+					return money.DropModelPrice{Model: rc.Query("model")}
+				}),
 		)
 	}
 	return append(out, api.Route{Method: "POST", Path: "/api/instance/model-providers/from-environment",
@@ -215,12 +219,6 @@ func updateModelProvider(rc *api.Request) (api.Response, error) {
 		Priority: in.Priority, Free: in.Free, Disabled: in.Disabled})
 }
 
-func removeModelProvider(rc *api.Request) (api.Response, error) {
-	_, err := rc.Submit(money.KindModelProviderRemove, api.CompanyID(rc),
-		money.DropModelProvider{ID: strings.ToLower(rc.Path("id"))})
-	return api.OK(api.Okay{OK: true}), err
-}
-
 func testModelProvider(rc *api.Request) (api.Response, error) {
 	if rc.Server.Cfg.Models == nil {
 		return api.Response{}, api.Unavailable("This node has no model gateway; ask another one")
@@ -278,11 +276,6 @@ func putModelPrice(rc *api.Request) (api.Response, error) {
 	}
 	row, err := api.Do[money.ModelPrice](rc, money.KindModelPriceSet, api.CompanyID(rc), money.SetModelPrice{Price: p})
 	return api.OK(row), err
-}
-
-func removeModelPrice(rc *api.Request) (api.Response, error) {
-	_, err := rc.Submit(money.KindModelPriceRemove, api.CompanyID(rc), money.DropModelPrice{Model: rc.Query("model")})
-	return api.OK(api.Okay{OK: true}), err
 }
 
 // ServeModelCall answers below /llm: the calls of runs, which show their token as

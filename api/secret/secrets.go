@@ -126,24 +126,23 @@ func SecretRoutes() []api.Route {
 		{Method: "GET", Path: "/api/companies/{companyId}/secret-provider-configs", Tag: tag,
 			Summary: "List the settings of other keepers of secrets; there are none", Who: api.Board, Out: []struct{}{},
 			Handle: api.OfCompany([]struct{}{})},
-		{Method: "GET", Path: all, Tag: tag, Summary: "List secrets, without values", Who: api.Board, Out: []secretListItem{},
-			Handle: listSecrets},
-		{Method: "GET", Path: all + "/catalog", Tag: tag, Summary: "List what variables may refer to", Who: api.Board,
-			Out: []secretName{}, Handle: listSecretNames},
+		api.List(api.Route{Path: all, Tag: tag, Summary: "List secrets, without values", Who: api.Board}, secretsOf),
+		api.List(api.Route{Path: all + "/catalog", Tag: tag, Summary: "List what variables may refer to", Who: api.Board},
+			secretNamesOf),
 		{Method: "POST", Path: all, Tag: tag, Summary: "Create a secret", Who: api.Board, In: newSecret{}, Out: secretRow{},
 			Status: 201, Handle: createSecret},
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a secret's name, key or status", Who: api.Board,
 			In: patchSecret{}, Out: secretRow{}, Handle: updateSecret},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a secret with all its versions", Who: api.Board,
-			Out: api.Okay{}, Handle: deleteSecret},
+		api.Tell(api.Route{Path: one, Tag: tag, Summary: "Delete a secret with all its versions", Who: api.Board},
+			secret.KindSecretDelete, api.Located(pathSecret, placeOf), dropSecret),
 		{Method: "POST", Path: one + "/rotate", Tag: tag, Summary: "Give a secret a new value", Who: api.Board,
 			In: rotateBody{}, Out: secretRow{}, Handle: rotateSecret},
-		{Method: "GET", Path: one + "/usage", Tag: tag, Summary: "List the variables that refer to a secret", Who: api.Board,
-			Out: secretUsage{}, Handle: readSecretUsage},
-		{Method: "GET", Path: one + "/access-events", Tag: tag, Summary: "List which runs used a secret, the newest first",
-			Who: api.Board, Out: []secret.SecretAccess{}, Handle: listSecretAccesses,
+		api.Show(api.Route{Path: one + "/usage", Tag: tag, Summary: "List the variables that refer to a secret",
+			Who: api.Board}, pathSecret, usageOf),
+		api.Read(api.Route{Path: one + "/access-events", Tag: tag,
+			Summary: "List which runs used a secret, the newest first", Who: api.Board,
 			Query: []api.Param{{Name: "limit", Type: "integer", Doc: "at most so many"}, {Name: "offset", Type: "integer",
-				Doc: "without the first so many"}}},
+				Doc: "without the first so many"}}}, listSecretAccesses),
 	}
 }
 
@@ -173,30 +172,24 @@ func secretHealth(rc *api.Request) (api.Response, error) {
 	return api.OfCompany(providersHealth{[]providerHealth{h}})(rc)
 }
 
-func listSecrets(rc *api.Request) (api.Response, error) {
+func secretsOf(tx *ledger.Tx, of ledger.CompanyID) []secretListItem {
+	count := map[string]int{}
+	for _, b := range secret.SecretUsage(tx, of) {
+		count[b.Secret]++
+	}
 	out := []secretListItem{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		count := map[string]int{}
-		for _, b := range secret.SecretUsage(tx, row.ID) {
-			count[b.Secret]++
-		}
-		for _, s := range secret.SecretsOf(tx, row.ID, "company", "") {
-			out = append(out, secretListItem{showSecret(s), count[s.ID]})
-		}
-		return nil
-	})
-	return api.OK(out), err
+	for _, s := range secret.SecretsOf(tx, of, "company", "") {
+		out = append(out, secretListItem{showSecret(s), count[s.ID]})
+	}
+	return out
 }
 
-func listSecretNames(rc *api.Request) (api.Response, error) {
+func secretNamesOf(tx *ledger.Tx, of ledger.CompanyID) []secretName {
 	out := []secretName{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		for _, s := range secret.SecretsOf(tx, row.ID, "company", "") {
-			out = append(out, secretName{s.ID, s.Key, s.Name, s.Status, s.Description, s.Latest})
-		}
-		return nil
-	})
-	return api.OK(out), err
+	for _, s := range secret.SecretsOf(tx, of, "company", "") {
+		out = append(out, secretName{s.ID, s.Key, s.Name, s.Status, s.Description, s.Latest})
+	}
+	return out
 }
 
 func createSecret(rc *api.Request) (api.Response, error) {
@@ -234,10 +227,16 @@ func secretIn(tx *ledger.Tx, rc *api.Request, name string) (secret.Secret, error
 	return s, nil
 }
 
+func pathSecret(tx *ledger.Tx, rc *api.Request) (secret.Secret, error) { return secretIn(tx, rc, "id") }
+
 func findSecret(rc *api.Request) (s secret.Secret, err error) {
-	err = rc.View(func(tx *ledger.Tx) (err error) { s, err = secretIn(tx, rc, "id"); return err })
+	err = rc.View(func(tx *ledger.Tx) (err error) { s, err = pathSecret(tx, rc); return err })
 	return s, err
 }
+
+func placeOf(s secret.Secret) (ledger.CompanyID, string) { return s.Company, s.ID }
+
+func dropSecret(_ *api.Request, id string) secret.DropSecret { return secret.DropSecret{ID: id} }
 
 func updateSecret(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[patchSecret](rc)
@@ -266,15 +265,6 @@ func changeSecret(rc *api.Request, s secret.Secret, in patchSecret) (api.Respons
 		Key: in.Key, Status: in.Status,
 		Description: api.TextOf(in.Description), Metadata: api.RawOf(in.Metadata)})
 	return api.OK(showSecret(s)), err
-}
-
-func deleteSecret(rc *api.Request) (api.Response, error) {
-	s, err := findSecret(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	_, err = rc.Submit(secret.KindSecretDelete, s.Company, secret.DropSecret{ID: s.ID})
-	return api.OK(api.Okay{OK: true}), err
 }
 
 func rotateSecret(rc *api.Request) (api.Response, error) {
@@ -322,29 +312,15 @@ func rotate(rc *api.Request, s secret.Secret, value string) (secret.Secret, erro
 	}
 }
 
-func readSecretUsage(rc *api.Request) (r api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		s, err := secretIn(tx, rc, "id")
-		if err != nil {
-			return err
-		}
-		list := slices.DeleteFunc(secret.SecretUsage(tx, s.Company),
-			func(b secret.SecretBinding) bool { return b.Secret != s.ID })
-		r = api.OK(secretUsage{s.ID, list})
-		return nil
-	})
-	return r, err
+func usageOf(tx *ledger.Tx, s secret.Secret) secretUsage {
+	return secretUsage{s.ID, slices.DeleteFunc(secret.SecretUsage(tx, s.Company),
+		func(b secret.SecretBinding) bool { return b.Secret != s.ID })}
 }
 
-func listSecretAccesses(rc *api.Request) (r api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		s, err := secretIn(tx, rc, "id")
-		if err != nil {
-			return err
-		}
-		list, err := api.Page(rc, secret.SecretAccessesOf(tx, s), 100, secret.MaxSecretAccesses)
-		r = api.OK(list)
-		return err
-	})
-	return r, err
+func listSecretAccesses(tx *ledger.Tx, rc *api.Request) ([]secret.SecretAccess, error) {
+	s, err := pathSecret(tx, rc)
+	if err != nil {
+		return nil, err
+	}
+	return api.Page(rc, secret.SecretAccessesOf(tx, s), 100, secret.MaxSecretAccesses)
 }

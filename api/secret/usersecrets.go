@@ -76,41 +76,39 @@ func showDefinition(d secret.UserSecretDefinition) definitionRow {
 func UserSecretRoutes() []api.Route {
 	const tag, all, mine = "secrets", "/api/companies/{companyId}/user-secret-definitions",
 		"/api/companies/{companyId}/me/user-secrets"
+	drop := api.Tell(api.Route{Path: all + "/{definitionId}", Tag: tag,
+		Summary: "Delete a definition that nobody has a value for", Who: api.Board}, secret.KindUserSecretUndefine,
+		api.InPath("definitionId"), dropSecret)
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List the secrets that each user has a value for", Who: api.Board,
-			Out: []definitionRow{}, Handle: listDefinitions},
+		api.List(api.Route{Path: all, Tag: tag, Summary: "List the secrets that each user has a value for", Who: api.Board},
+			definitionsOf),
 		{Method: "POST", Path: all, Tag: tag, Summary: "Define a secret that each user has a value for", Who: api.Board,
 			In: newDefinition{}, Out: definitionRow{}, Status: 201, Handle: createDefinition},
 		{Method: "PATCH", Path: all + "/{definitionId}", Tag: tag, Summary: "Change such a definition", Who: api.Board,
-			In: patchDefinition{}, Out: definitionRow{}, Handle: updateDefinition},
-		{Method: "DELETE", Path: all + "/{definitionId}", Tag: tag,
-			Summary: "Delete a definition that nobody has a value for", Who: api.Board, Out: api.Okay{},
-			Handle: deleteDefinition},
-		{Method: "GET", Path: all + "/{definitionId}/coverage", Tag: tag,
-			Summary: "Tell whether the user has a value for a definition", Who: api.Board, Out: coverage{},
-			Handle: readCoverage},
-		{Method: "GET", Path: mine, Tag: tag, Summary: "List the user's own secrets, without values", Who: api.Board,
-			Out: []secretRow{}, Handle: listMySecrets},
+			In: patchDefinition{}, Out: definitionRow{},
+			Handle: func(rc *api.Request) (api.Response, error) { return updateDefinition(rc, drop.Handle) }},
+		drop,
+		api.Read(api.Route{Path: all + "/{definitionId}/coverage", Tag: tag,
+			Summary: "Tell whether the user has a value for a definition", Who: api.Board}, readCoverage),
+		api.Read(api.Route{Path: mine, Tag: tag, Summary: "List the user's own secrets, without values", Who: api.Board},
+			listMySecrets),
 		{Method: "POST", Path: mine, Tag: tag, Summary: "Give the user's value for a definition", Who: api.Board,
 			In: newUserSecret{}, Out: secretRow{}, Status: 201, Handle: createMySecret},
 		{Method: "PATCH", Path: mine + "/{secretId}", Tag: tag, Summary: "Change the user's value or its status",
 			Who: api.Board, In: patchUserSecret{}, Out: secretRow{}, Handle: updateMySecret},
-		{Method: "DELETE", Path: mine + "/{secretId}", Tag: tag, Summary: "Delete the user's value", Who: api.Board,
-			Out: api.Okay{}, Handle: deleteMySecret},
+		api.Tell(api.Route{Path: mine + "/{secretId}", Tag: tag, Summary: "Delete the user's value", Who: api.Board},
+			secret.KindSecretDelete, api.Located(mySecretIn, placeOf), dropSecret),
 		{Method: "POST", Path: mine + "/{secretId}/rotate", Tag: tag, Summary: "Give the user's secret a new value",
 			Who: api.Board, In: rotateBody{}, Out: secretRow{}, Handle: rotateMySecret},
 	}
 }
 
-func listDefinitions(rc *api.Request) (api.Response, error) {
+func definitionsOf(tx *ledger.Tx, of ledger.CompanyID) []definitionRow {
 	out := []definitionRow{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		for _, d := range secret.UserSecretDefinitionsOf(tx, row.ID) {
-			out = append(out, showDefinition(d))
-		}
-		return nil
-	})
-	return api.OK(out), err
+	for _, d := range secret.UserSecretDefinitionsOf(tx, of) {
+		out = append(out, showDefinition(d))
+	}
+	return out
 }
 
 // definedHere refuses a definition for an external provider, and its provider settings,
@@ -136,7 +134,8 @@ func createDefinition(rc *api.Request) (api.Response, error) {
 	return api.OK(showDefinition(d)), err
 }
 
-func updateDefinition(rc *api.Request) (api.Response, error) {
+// updateDefinition changes a definition; the status "deleted" deletes it.
+func updateDefinition(rc *api.Request, drop func(*api.Request) (api.Response, error)) (api.Response, error) {
 	in, err := api.Body[patchDefinition](rc)
 	if err == nil {
 		err = definedHere("", "", in.ProviderConfig, in.Metadata)
@@ -145,7 +144,7 @@ func updateDefinition(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if in.Status != nil && *in.Status == "deleted" {
-		return deleteDefinition(rc)
+		return drop(rc)
 	}
 	d, err := api.Do[secret.UserSecretDefinition](rc, secret.KindUserSecretRedefine, api.CompanyID(rc),
 		secret.SaveUserSecretDefinition{ID: strings.ToLower(rc.Path("definitionId")),
@@ -153,39 +152,34 @@ func updateDefinition(rc *api.Request) (api.Response, error) {
 	return api.OK(showDefinition(d)), err
 }
 
-func deleteDefinition(rc *api.Request) (api.Response, error) {
-	_, err := rc.Submit(secret.KindUserSecretUndefine, api.CompanyID(rc),
-		secret.DropSecret{ID: strings.ToLower(rc.Path("definitionId"))})
-	return api.OK(api.Okay{OK: true}), err
+func readCoverage(tx *ledger.Tx, rc *api.Request) (c coverage, err error) {
+	row, err := api.CompanyIn(tx, rc)
+	if err != nil {
+		return c, err
+	}
+	d, ok := secret.UserSecretDefinitionOf(tx, row.ID, api.PathID(rc, "definitionId"))
+	if !ok {
+		return c, api.NotFound("User secret definition not found")
+	}
+	c = coverage{Definition: d.ID, Total: 1, Missing: []string{}}
+	if _, ok := secret.UserSecret(tx, row.ID, d.ID, rc.Actor.ID); ok {
+		c.Covered = 1
+	} else {
+		c.Missing = append(c.Missing, rc.Actor.ID)
+	}
+	return c, nil
 }
 
-func readCoverage(rc *api.Request) (r api.Response, err error) {
-	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		d, ok := secret.UserSecretDefinitionOf(tx, row.ID, strings.ToLower(rc.Path("definitionId")))
-		if !ok {
-			return api.NotFound("User secret definition not found")
-		}
-		c := coverage{Definition: d.ID, Total: 1, Missing: []string{}}
-		if _, ok := secret.UserSecret(tx, row.ID, d.ID, rc.Actor.ID); ok {
-			c.Covered = 1
-		} else {
-			c.Missing = append(c.Missing, rc.Actor.ID)
-		}
-		r = api.OK(c)
-		return nil
-	})
-	return r, err
-}
-
-func listMySecrets(rc *api.Request) (api.Response, error) {
+func listMySecrets(tx *ledger.Tx, rc *api.Request) ([]secretRow, error) {
+	row, err := api.CompanyIn(tx, rc)
+	if err != nil {
+		return nil, err
+	}
 	out := []secretRow{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		for _, s := range secret.SecretsOf(tx, row.ID, "user", rc.Actor.ID) {
-			out = append(out, showSecret(s))
-		}
-		return nil
-	})
-	return api.OK(out), err
+	for _, s := range secret.SecretsOf(tx, row.ID, "user", rc.Actor.ID) {
+		out = append(out, showSecret(s))
+	}
+	return out, nil
 }
 
 func createMySecret(rc *api.Request) (api.Response, error) {
@@ -220,14 +214,21 @@ func createMySecret(rc *api.Request) (api.Response, error) {
 	return api.OK(showSecret(s)), err
 }
 
-// mySecret returns the caller's own secret that the path names.
+// mySecretIn returns the caller's own secret that the path names.
+func mySecretIn(tx *ledger.Tx, rc *api.Request) (secret.Secret, error) {
+	row, err := api.CompanyIn(tx, rc)
+	if err != nil {
+		return secret.Secret{}, err
+	}
+	s, err := secretIn(tx, rc, "secretId")
+	if err == nil && (s.Company != row.ID || s.Scope != "user") {
+		err = api.NotFound("Secret not found")
+	}
+	return s, err
+}
+
 func mySecret(rc *api.Request) (s secret.Secret, err error) {
-	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) (err error) {
-		if s, err = secretIn(tx, rc, "secretId"); err == nil && (s.Company != row.ID || s.Scope != "user") {
-			err = api.NotFound("Secret not found")
-		}
-		return err
-	})
+	err = rc.View(func(tx *ledger.Tx) (err error) { s, err = mySecretIn(tx, rc); return err })
 	return s, err
 }
 
@@ -249,15 +250,6 @@ func updateMySecret(rc *api.Request) (api.Response, error) {
 		}
 	}
 	return changeSecret(rc, s, patchSecret{Status: in.Status})
-}
-
-func deleteMySecret(rc *api.Request) (api.Response, error) {
-	s, err := mySecret(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	_, err = rc.Submit(secret.KindSecretDelete, s.Company, secret.DropSecret{ID: s.ID})
-	return api.OK(api.Okay{OK: true}), err
 }
 
 func rotateMySecret(rc *api.Request) (api.Response, error) {
