@@ -82,11 +82,6 @@ func DefaultCapabilities() Capabilities {
 		Limits: DefaultLimits()}
 }
 
-// BrowserCapabilities are those of the profile "browser".
-func BrowserCapabilities() Capabilities {
-	return Capabilities{CanIPC: true, CanExecTools: true, Scope: Scope{Kind: ScopeRestricted}, Limits: BrowserLimits()}
-}
-
 // aliases are the second spellings of the fields of Capabilities and Limits.
 var aliases = map[string]string{
 	"canSpawn": "can_spawn", "canIpc": "can_ipc", "canExecTools": "can_exec_tools", "canNetwork": "can_network",

@@ -49,11 +49,6 @@ func DefaultLimits() Limits {
 	return Limits{MemoryBytes: 256 << 20, CPUTimeMs: 300_000, ToolCalls: 1000, Messages: 5000, DiskBytes: 100 << 20}
 }
 
-// BrowserLimits are the limits of the profile "browser", for what comes from a web page.
-func BrowserLimits() Limits {
-	return Limits{MemoryBytes: 64 << 20, CPUTimeMs: 60_000, ToolCalls: 200, Messages: 500, DiskBytes: 10 << 20}
-}
-
 // Validate reports every limit that is below 0.
 func (l Limits) Validate() error {
 	for _, r := range Resources {

@@ -123,15 +123,21 @@ func TestNothingHappensToAnEndedProcess(t *testing.T) {
 	}
 }
 
+// modest are capabilities below the default ones, as somebody would give them to a web page.
+func modest() Capabilities {
+	return Capabilities{CanIPC: true, CanExecTools: true, Scope: Scope{Kind: ScopeRestricted},
+		Limits: Limits{MemoryBytes: 64 << 20, CPUTimeMs: 60_000, ToolCalls: 200, Messages: 500, DiskBytes: 10 << 20}}
+}
+
 // A child never has more than its parent may give.
 func TestChildrenStayBelowTheCeiling(t *testing.T) {
 	table := NewTable(TableConfig{}, start)
-	ceiling := BrowserCapabilities()
+	ceiling := modest()
 	ceiling.CanSpawn, ceiling.Scope = true, Scope{Kind: ScopeAll}
 	boss := spawn(t, table, Entry{Role: RoleSupervisor, Agency: Agency{MaxChildren: 2, AllowedRoles: []Role{RoleWorker,
 		RoleSupervisor}, Ceiling: &ceiling}}, nil)
 	def := spawn(t, table, Entry{Parent: boss.PID, Role: RoleSupervisor}, nil)
-	if def.Capabilities.Limits != BrowserLimits() || def.Capabilities.CanNetwork {
+	if def.Capabilities.Limits != modest().Limits || def.Capabilities.CanNetwork {
 		t.Errorf("the default of a child is %+v, more than its ceiling", def.Capabilities)
 	}
 	more := ceiling
@@ -392,7 +398,7 @@ func TestSpecsSayAllThatIsWrong(t *testing.T) {
 func TestCapabilitiesAreReadAsTheyWereWritten(t *testing.T) {
 	nobody := DefaultCapabilities()
 	nobody.Scope = Scope{Kind: ScopeTopic}
-	for _, c := range []Capabilities{DefaultCapabilities(), BrowserCapabilities(), nobody} {
+	for _, c := range []Capabilities{DefaultCapabilities(), modest(), nobody} {
 		b, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
