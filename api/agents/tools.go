@@ -38,7 +38,7 @@ func ToolRoutes() []api.Route {
 		{Method: "GET", Path: "/api/v1/tools", Tag: tag, Summary: "List the tools of the catalogue, with their effects",
 			Out:    []skill.CatalogueTool{},
 			Handle: func(*api.Request) (api.Response, error) { return api.OK(skill.Catalogue()), nil }},
-		{Method: "GET", Path: all, Tag: tag, Summary: "List the tools of a company", Out: []skill.Tool{}, Handle: listTools},
+		api.Read(api.Route{Path: all, Tag: tag, Summary: "List the tools of a company"}, listTools),
 		{Method: "POST", Path: all, Tag: tag,
 			Summary: "Deploy a version of a tool: a form with file, name, description, parameters, effect", Who: api.Board,
 			Status: 201,
@@ -95,13 +95,11 @@ type toolFault struct {
 	Message string `json:"message"`
 }
 
-func listTools(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]skill.Tool, error) {
-		if !api.Seen(tx, rc, api.CompanyID(rc)) {
-			return nil, api.NotFound("Company not found")
-		}
-		return skill.ToolsOf(tx, api.CompanyID(rc)), nil
-	})
+func listTools(tx *ledger.Tx, rc *api.Request) ([]skill.Tool, error) {
+	if !api.Seen(tx, rc, api.CompanyID(rc)) {
+		return nil, api.NotFound("Company not found")
+	}
+	return skill.ToolsOf(tx, api.CompanyID(rc)), nil
 }
 
 func findTool(tx *ledger.Tx, rc *api.Request) (skill.Tool, error) {

@@ -16,8 +16,8 @@ import (
 func amendmentRoutes() []api.Route {
 	const tag, at = "governance", "/api/v1/govern/amendments"
 	return []api.Route{
-		{Method: "GET", Path: at, Kernel: true, Tag: tag, Summary: "List the amendments, newest first", Out: []amendment{},
-			Who: api.Board, Handle: listAmendments},
+		api.Read(api.Route{Path: at, Kernel: true, Tag: tag, Summary: "List the amendments, newest first", Who: api.Board},
+			listAmendments),
 		{Method: "POST", Path: at, Kernel: true, Tag: tag, Summary: "Propose an amendment of the constitution",
 			In: draftBody{}, Out: amendment{}, Status: 201, Who: api.Admin, Handle: propose},
 		{Method: "GET", Path: at + "/{id}", Kernel: true, Tag: tag, Summary: "Show an amendment, and what has to be signed",
@@ -172,17 +172,15 @@ func shown(s govern.Constitution, a govern.Amendment) amendment {
 	return out
 }
 
-func listAmendments(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]amendment, error) {
-		s, err := govern.InForce(tx)
-		out := []amendment{}
-		for a := range govern.Amendments(tx) {
-			if out = append(out, shown(s, a)); len(out) == govern.MaxListed {
-				break
-			}
+func listAmendments(tx *ledger.Tx, rc *api.Request) ([]amendment, error) {
+	s, err := govern.InForce(tx)
+	out := []amendment{}
+	for a := range govern.Amendments(tx) {
+		if out = append(out, shown(s, a)); len(out) == govern.MaxListed {
+			break
 		}
-		return out, err
-	})
+	}
+	return out, err
 }
 
 func readAmendment(rc *api.Request) (api.Response, error) { return showAmendment(rc, rc.Path("id")) }

@@ -20,8 +20,8 @@ func decisionRoutes() []api.Route {
 		{Method: "GET", Path: at + "/decisions", Kernel: true, Tag: tag,
 			Summary: "List decisions of the gate, newest first: denials, deferrals, warnings and permits of high risk",
 			Query:   decisionQuery, Out: []made{}, Handle: listDecisions},
-		{Method: "GET", Path: at + "/decisions/{id}", Kernel: true, Tag: tag,
-			Summary: "Show a decision of the gate, with everything that led to it", Out: made{}, Handle: readDecision},
+		api.Read(api.Route{Path: at + "/decisions/{id}", Kernel: true, Tag: tag,
+			Summary: "Show a decision of the gate, with everything that led to it"}, readDecision),
 		{Method: "POST", Path: at + "/replay", Kernel: true, Tag: tag,
 			Summary: "Decide again what was decided, and compare bit for bit", In: replayBody{}, Out: replayed{},
 			Handle: replay},
@@ -206,14 +206,12 @@ func find(tx *ledger.Tx, rc *api.Request, id string) (govern.Decision, error) {
 	return govern.Decision{}, api.NotFound("Decision not found")
 }
 
-func readDecision(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (made, error) {
-		d, err := find(tx, rc, rc.Path("id"))
-		if err != nil {
-			return made{}, err
-		}
-		return madeOf(d), nil
-	})
+func readDecision(tx *ledger.Tx, rc *api.Request) (made, error) {
+	d, err := find(tx, rc, rc.Path("id"))
+	if err != nil {
+		return made{}, err
+	}
+	return madeOf(d), nil
 }
 
 func replay(rc *api.Request) (api.Response, error) {

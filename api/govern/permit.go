@@ -22,8 +22,8 @@ func permitRoutes() []api.Route {
 		{Method: "POST", Path: at, Kernel: true, Capability: "govern", Once: true, Tag: tag, Status: 201,
 			Summary: "Ask for a permit for one act: granted at once, put before a person, or 403",
 			In:      permitBody{}, Out: permit{}, Handle: askPermit},
-		{Method: "GET", Path: at + "/{id}", Kernel: true, Tag: tag,
-			Summary: "Show a permit, with a signed token while it holds", Out: permit{}, Handle: readPermit},
+		api.Read(api.Route{Path: at + "/{id}", Kernel: true, Tag: tag,
+			Summary: "Show a permit, with a signed token while it holds"}, readPermit),
 		{Method: "POST", Path: at + "/{id}/revoke", Kernel: true, Tag: tag, Summary: "End a permit at once", Out: permit{},
 			Who: api.Board, Handle: revokePermit},
 		{Method: "POST", Path: "/api/v1/govern/use", Kernel: true, Capability: "govern", Once: true, Tag: tag,
@@ -202,14 +202,12 @@ func findPermit(tx *ledger.Tx, rc *api.Request, id string) (govern.Permit, error
 	return govern.Permit{}, errNoPermit()
 }
 
-func readPermit(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (permit, error) {
-		p, err := findPermit(tx, rc, rc.Path("id"))
-		if err != nil {
-			return permit{}, err
-		}
-		return permitShape(rc, tx, p, true)
-	})
+func readPermit(tx *ledger.Tx, rc *api.Request) (permit, error) {
+	p, err := findPermit(tx, rc, rc.Path("id"))
+	if err != nil {
+		return permit{}, err
+	}
+	return permitShape(rc, tx, p, true)
 }
 
 func listPermits(rc *api.Request) (api.Response, error) {

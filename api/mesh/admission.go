@@ -21,8 +21,8 @@ func AdmissionRoutes() []api.Route {
 		{Method: "POST", Path: "/api/v1/mesh/owner-keys", Once: true, Limited: true, Tag: "mesh",
 			Summary: "Add an owner key, by which nodes join by themselves; its text is shown once", Who: api.Admin, Status: 201,
 			NoTool: true, In: addOwnerKey{}, Out: ownerKey{}, Handle: tellOwnerKey},
-		{Method: "GET", Path: "/api/v1/mesh/keys", Tag: "mesh", Summary: "Tell of which epoch the mesh's keys are",
-			Who: api.Admin, Out: meshKeys{}, Handle: readMeshKeys},
+		api.Read(api.Route{Path: "/api/v1/mesh/keys", Tag: "mesh", Summary: "Tell of which epoch the mesh's keys are",
+			Who: api.Admin}, readMeshKeys),
 		{Method: "POST", Path: "/api/v1/mesh/keys/rotate", Once: true, Limited: true, Tag: "mesh",
 			Summary: "Draw new keys for the mesh", Who: api.Admin, Out: meshKeys{}, Handle: rotateMeshKeys},
 	}
@@ -130,14 +130,9 @@ type meshKeys struct {
 	Wanted    bool      `json:"rotationWanted"` // a node was revoked, and the keys will be replaced
 }
 
-func readMeshKeys(rc *api.Request) (api.Response, error) {
-	var out meshKeys
-	err := rc.View(func(tx *ledger.Tx) error {
-		k := ledger.CurrentKeys(tx)
-		out = meshKeys{k.Epoch, core.TimeOf(ledger.KeysSince(tx)), k.RotatedAt, k.Wanted}
-		return nil
-	})
-	return api.OK(out), err
+func readMeshKeys(tx *ledger.Tx, _ *api.Request) (meshKeys, error) {
+	k := ledger.CurrentKeys(tx)
+	return meshKeys{k.Epoch, core.TimeOf(ledger.KeysSince(tx)), k.RotatedAt, k.Wanted}, nil
 }
 
 func rotateMeshKeys(rc *api.Request) (api.Response, error) {
@@ -148,5 +143,5 @@ func rotateMeshKeys(rc *api.Request) (api.Response, error) {
 	if err := s.Cfg.Joins.RotateKeys(rc.Context(), rc.Actor, rc.Credential); err != nil {
 		return api.Response{}, err
 	}
-	return readMeshKeys(rc)
+	return api.Viewed(rc, func(tx *ledger.Tx) (meshKeys, error) { return readMeshKeys(tx, rc) })
 }

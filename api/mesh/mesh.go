@@ -30,8 +30,8 @@ func MeshRoutes() []api.Route {
 			Out: []member{}, Handle: listMembers},
 		{Method: "GET", Path: "/api/v1/mesh/raft", Tag: "mesh", Summary: "Tell how consensus stands on this node",
 			Who: api.Admin, Out: raftInfo{}, Handle: readRaft},
-		{Method: "GET", Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "List the join tokens", Who: api.Admin,
-			Out: []joinToken{}, Handle: listTokens},
+		api.Read(api.Route{Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "List the join tokens", Who: api.Admin},
+			listTokens),
 		{Method: "POST", Path: "/api/v1/mesh/tokens", Limited: true, Tag: "mesh",
 			Summary: "Create a join token; its text is shown once", Who: api.Admin, Status: 201,
 			In: createToken{}, Out: createdToken{}, Handle: createJoinToken},
@@ -243,15 +243,12 @@ func tokenOf(t ledger.Token, now time.Time) joinToken {
 		RevokedAt: core.Time(t.Revoked), Usable: t.Usable(now.UnixMilli()), Owner: t.Owner}
 }
 
-func listTokens(rc *api.Request) (api.Response, error) {
+func listTokens(tx *ledger.Tx, rc *api.Request) ([]joinToken, error) {
 	out := []joinToken{}
-	err := rc.View(func(tx *ledger.Tx) error {
-		for _, t := range ledger.Tokens(tx) {
-			out = append(out, tokenOf(t, rc.Now()))
-		}
-		return nil
-	})
-	return api.OK(out), err
+	for _, t := range ledger.Tokens(tx) {
+		out = append(out, tokenOf(t, rc.Now()))
+	}
+	return out, nil
 }
 
 type createToken struct {

@@ -61,8 +61,8 @@ func SchedulingRoutes() []api.Route {
 			Handle: cordonMember},
 		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/uncordon", Tag: "mesh", Summary: "Let a node have new runs again",
 			Who: api.Admin, Out: member{}, Handle: uncordonNode},
-		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/placement", Tag: "runs",
-			Summary: "Tell why a run is where it is, or why it waits", Out: placement{}, Handle: readPlacement},
+		api.Read(api.Route{Path: "/api/heartbeat-runs/{runId}/placement", Tag: "runs",
+			Summary: "Tell why a run is where it is, or why it waits"}, readPlacement),
 	}
 }
 
@@ -142,43 +142,41 @@ func oneMember(s *api.Server, rc *api.Request, id identity.NodeID) (api.Response
 	})
 }
 
-func readPlacement(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (placement, error) {
-		r, err := api.FindRun(tx, rc)
-		if err != nil {
-			return placement{}, err
-		}
-		name := func(id string) core.NullText {
-			n, _ := ledger.FindNode(tx, identity.NodeID(id))
-			return core.NullText(n.Name)
-		}
-		p, decided := company.PlacementOf(tx, r.Company, r.ID)
-		out := placement{Placement: p, Status: r.Status, NodeName: name(string(p.Node)), Candidates: []placementCandidate{}}
-		out.Run = r.ID
-		out.Adapter, out.Wish = company.NeedsOf(tx, r)
-		for _, c := range p.Candidates {
-			out.Candidates = append(out.Candidates, placementCandidate{c, name(c.Node)})
-		}
-		waits := r.Session == 0 && (r.Status == entity.RunQueued || r.Status == entity.RunScheduledRetry)
-		_, halted := entity.Halted(tx)
-		switch {
-		case waits && halted:
-			out.Summary = "waits: everything is stopped"
-		case waits && core.TimeOf(rc.Now()) < r.ScheduledRetryAt:
-			out.Summary = "waits: it is to be tried again at " + r.ScheduledRetryAt.String()
-		case waits && entity.RoomForRuns(tx, r.Company, r.Agent) <= 0:
-			out.Summary = "waits: its agent has as many runs at work as it may have"
-		case waits && decided && p.Node == "":
-			out.Summary = "waits: no node can take it"
-		case waits:
-			out.Summary = "waits for a node"
-		case p.Node != "":
-			out.Summary = "went to " + string(out.NodeName) + ", which had the lowest score"
-		case decided:
-			out.Summary = "was never placed: no node could take it"
-		default:
-			out.Summary = "was never placed"
-		}
-		return out, nil
-	})
+func readPlacement(tx *ledger.Tx, rc *api.Request) (placement, error) {
+	r, err := api.FindRun(tx, rc)
+	if err != nil {
+		return placement{}, err
+	}
+	name := func(id string) core.NullText {
+		n, _ := ledger.FindNode(tx, identity.NodeID(id))
+		return core.NullText(n.Name)
+	}
+	p, decided := company.PlacementOf(tx, r.Company, r.ID)
+	out := placement{Placement: p, Status: r.Status, NodeName: name(string(p.Node)), Candidates: []placementCandidate{}}
+	out.Run = r.ID
+	out.Adapter, out.Wish = company.NeedsOf(tx, r)
+	for _, c := range p.Candidates {
+		out.Candidates = append(out.Candidates, placementCandidate{c, name(c.Node)})
+	}
+	waits := r.Session == 0 && (r.Status == entity.RunQueued || r.Status == entity.RunScheduledRetry)
+	_, halted := entity.Halted(tx)
+	switch {
+	case waits && halted:
+		out.Summary = "waits: everything is stopped"
+	case waits && core.TimeOf(rc.Now()) < r.ScheduledRetryAt:
+		out.Summary = "waits: it is to be tried again at " + r.ScheduledRetryAt.String()
+	case waits && entity.RoomForRuns(tx, r.Company, r.Agent) <= 0:
+		out.Summary = "waits: its agent has as many runs at work as it may have"
+	case waits && decided && p.Node == "":
+		out.Summary = "waits: no node can take it"
+	case waits:
+		out.Summary = "waits for a node"
+	case p.Node != "":
+		out.Summary = "went to " + string(out.NodeName) + ", which had the lowest score"
+	case decided:
+		out.Summary = "was never placed: no node could take it"
+	default:
+		out.Summary = "was never placed"
+	}
+	return out, nil
 }

@@ -44,8 +44,7 @@ func showBoardKey(k people.BoardKey, token string) boardKeyRow {
 func BoardKeyRoutes() []api.Route {
 	const tag, all, one = "auth", "/api/board-api-keys", "/api/cli-auth/challenges/{id}"
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List one's board keys", Who: api.Board, Out: []boardKeyRow{},
-			Handle: listBoardKeys},
+		api.Read(api.Route{Path: all, Tag: tag, Summary: "List one's board keys", Who: api.Board}, listBoardKeys),
 		{Method: "POST", Path: all, Limited: true, Tag: tag, Summary: "Make a board key; its token is shown once",
 			Who: api.Board, In: newBoardKey{}, Out: boardKeyRow{}, Status: 201, NoTool: true, Handle: createBoardKey},
 		{Method: "DELETE", Path: all + "/{keyId}", Limited: true, Tag: tag, Summary: "Revoke a board key", Who: api.Board,
@@ -67,17 +66,14 @@ func BoardKeyRoutes() []api.Route {
 	}
 }
 
-func listBoardKeys(rc *api.Request) (api.Response, error) {
+func listBoardKeys(tx *ledger.Tx, rc *api.Request) ([]boardKeyRow, error) {
 	out := []boardKeyRow{}
-	err := rc.View(func(tx *ledger.Tx) error {
-		for _, k := range people.BoardKeysOf(tx, rc.Actor.ID) {
-			if k.RevokedAt == 0 {
-				out = append(out, showBoardKey(k, ""))
-			}
+	for _, k := range people.BoardKeysOf(tx, rc.Actor.ID) {
+		if k.RevokedAt == 0 {
+			out = append(out, showBoardKey(k, ""))
 		}
-		return nil
-	})
-	return api.OK(out), err
+	}
+	return out, nil
 }
 
 func createBoardKey(rc *api.Request) (api.Response, error) {

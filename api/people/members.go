@@ -126,8 +126,8 @@ func MemberRoutes() []api.Route {
 			In: memberPermissions{}, Out: memberRow{}, Handle: permitMember},
 		{Method: "POST", Path: one + "/archive", Tag: tag, Summary: "Take a member out and hand on their open issues",
 			Who: api.Board, In: archiveBody{}, Out: archivedMember{}, Handle: archiveMember},
-		{Method: "GET", Path: "/api/companies/{companyId}/user-directory", Tag: tag, Summary: "List the users of a company",
-			Who: api.Board, Out: directory{}, Handle: listDirectory},
+		api.List(api.Route{Path: "/api/companies/{companyId}/user-directory", Tag: tag,
+			Summary: "List the users of a company", Who: api.Board}, directoryOf),
 		{Method: "GET", Path: user, Tag: tag, Summary: "Tell which companies a user is in", Who: api.Admin,
 			Out: companyAccess{}, Handle: readCompanyAccess},
 		{Method: "PUT", Path: user, Tag: tag, Summary: "Say which companies a user is in", Who: api.Admin, In: accessBody{},
@@ -177,17 +177,14 @@ func listCompanyMembers(rc *api.Request) (api.Response, error) {
 	return api.OK(out), err
 }
 
-func listDirectory(rc *api.Request) (api.Response, error) {
+func directoryOf(tx *ledger.Tx, of ledger.CompanyID) directory {
 	out := directory{Users: []directoryUser{}}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		for _, m := range people.MembersOf(tx, row.ID) {
-			if p, ok := people.PersonOf(tx, m.User); ok && m.Status == people.MemberActive {
-				out.Users = append(out.Users, directoryUser{m.User, string(m.Status), user(p)})
-			}
+	for _, m := range people.MembersOf(tx, of) {
+		if p, ok := people.PersonOf(tx, m.User); ok && m.Status == people.MemberActive {
+			out.Users = append(out.Users, directoryUser{m.User, string(m.Status), user(p)})
 		}
-		return nil
-	})
-	return api.OK(out), err
+	}
+	return out
 }
 
 func grantsOf(list []grantBody) *[]people.MemberGrant {

@@ -166,14 +166,12 @@ func declarationOf(tx *ledger.Tx, d replica.Declared) declaration {
 	return out
 }
 
-func listDeclared(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]declaration, error) {
-		out := []declaration{}
-		for _, d := range replica.All(tx) {
-			out = append(out, declarationOf(tx, d))
-		}
-		return out, nil
-	})
+func listDeclared(tx *ledger.Tx, rc *api.Request) ([]declaration, error) {
+	out := []declaration{}
+	for _, d := range replica.All(tx) {
+		out = append(out, declarationOf(tx, d))
+	}
+	return out, nil
 }
 
 func findDeclared(tx *ledger.Tx, rc *api.Request) (replica.Declared, error) {

@@ -15,9 +15,9 @@ import (
 func ServiceRoutes() []api.Route {
 	const tag, at = "kernel", "/api/v1/services"
 	return []api.Route{
-		{Method: "GET", Path: at, Tag: tag,
-			Summary: "List the services of the mesh, with how their providers stand as far as this node knows", Who: api.Admin,
-			Out: serviceRows{}, Handle: listServices},
+		api.Read(api.Route{Path: at, Tag: tag,
+			Summary: "List the services of the mesh, with how their providers stand as far as this node knows",
+			Who:     api.Admin}, listServices),
 		{Method: "PUT", Path: at + "/{name}", Tag: tag,
 			Summary: "Register a service: its contract, and the declared process that provides it", Who: api.Admin,
 			In: serviceBody{}, Out: serviceRow{}, Handle: registerService},
@@ -83,14 +83,12 @@ func serviceRowOf(rc *api.Request, tx *ledger.Tx, s service.Service) serviceRow 
 	return row
 }
 
-func listServices(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (serviceRows, error) {
-		out := serviceRows{Services: []serviceRow{}}
-		for _, s := range service.All(tx) {
-			out.Services = append(out.Services, serviceRowOf(rc, tx, s))
-		}
-		return out, nil
-	})
+func listServices(tx *ledger.Tx, rc *api.Request) (serviceRows, error) {
+	out := serviceRows{Services: []serviceRow{}}
+	for _, s := range service.All(tx) {
+		out.Services = append(out.Services, serviceRowOf(rc, tx, s))
+	}
+	return out, nil
 }
 
 func findService(tx *ledger.Tx, rc *api.Request) (service.Service, error) {

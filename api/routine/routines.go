@@ -213,10 +213,10 @@ func RoutineRoutes() []api.Route {
 	const tag, all, one, trigger = "routines", "/api/companies/{companyId}/routines", "/api/routines/{id}",
 		"/api/routine-triggers/{id}"
 	return []api.Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List routines", Out: []routineInList{}, Handle: listRoutines},
+		api.List(api.Route{Path: all, Tag: tag, Summary: "List routines"}, routinesOf),
 		{Method: "POST", Path: all, Tag: tag, Summary: "Create a routine", In: saveRoutine{}, Out: routineRow{}, Status: 201,
 			Handle: createRoutine},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read a routine", Out: routineDetail{}, Handle: readRoutine},
+		api.Show(api.Route{Path: one, Tag: tag, Summary: "Read a routine"}, api.RoutineIn, detailRoutine),
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a routine", In: saveRoutine{}, Out: routineRow{},
 			Handle: updateRoutine},
 		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a routine with its triggers and runs; its issues stay",
@@ -226,8 +226,8 @@ func RoutineRoutes() []api.Route {
 		{Method: "GET", Path: one + "/runs", Tag: tag, Summary: "List the newest runs of a routine", Out: []routineRunRow{},
 			Handle: listRoutineRuns,
 			Query:  []api.Param{{Name: "limit", Type: "integer"}}},
-		{Method: "GET", Path: one + "/revisions", Tag: tag, Summary: "List the revisions of a routine",
-			Out: []routineRevision{}, Handle: listRoutineRevisions},
+		api.Show(api.Route{Path: one + "/revisions", Tag: tag, Summary: "List the revisions of a routine"},
+			api.RoutineIn, revisionsOf),
 		{Method: "POST", Path: one + "/revisions/{revisionId}/restore", Tag: tag,
 			Summary: "Bring back a revision of a routine", Out: restoredRoutine{}, Handle: restoreRoutine},
 		{Method: "POST", Path: one + "/triggers", Limited: true, Tag: tag, Summary: "Add a trigger to a routine",
@@ -316,50 +316,39 @@ func showRevision(v routine.RoutineRevision) routineRevision {
 	return out
 }
 
-func listRoutines(rc *api.Request) (api.Response, error) {
+func routinesOf(tx *ledger.Tx, of ledger.CompanyID) []routineInList {
 	out := []routineInList{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		for _, r := range routine.RoutinesOf(tx, row.ID) {
-			in := routineInList{routineRow: showRoutine(r), Triggers: routine.TriggersOf(tx, r), ActiveIssue: activeIssue(tx, r)}
-			if last := routineRuns(tx, r, 1); len(last) > 0 {
-				in.LastRun = &last[0]
-			}
-			out = append(out, in)
+	for _, r := range routine.RoutinesOf(tx, of) {
+		in := routineInList{routineRow: showRoutine(r), Triggers: routine.TriggersOf(tx, r), ActiveIssue: activeIssue(tx, r)}
+		if last := routineRuns(tx, r, 1); len(last) > 0 {
+			in.LastRun = &last[0]
 		}
-		return nil
-	})
-	return api.OK(out), err
+		out = append(out, in)
+	}
+	return out
 }
 
-func readRoutine(rc *api.Request) (answer api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		r, err := api.RoutineIn(tx, rc)
-		if err != nil {
-			return err
-		}
-		out := routineDetail{routineRow: showRoutine(r), Triggers: routine.TriggersOf(tx, r), RecentRuns: routineRuns(tx, r,
-			25), ActiveIssue: activeIssue(tx, r),
-			ParentIssue: showRoutineIssue(tx, r.Company, string(r.Parent))}
-		if p, ok := entity.ProjectOf(tx, r.Company, string(r.Project)); ok {
-			out.Project = &routineProject{p, core.NullText(p.Goal), conceal.RedactEnv(p.Env), api.RawJSON(p.WorkspacePolicy)}
-			out.Project.Project.Env = nil
-		}
-		if a, ok := entity.AgentByID(tx, string(r.Assignee)); ok {
-			out.Assignee = &routineAgent{a.ID, a.Name, a.Role, a.Title, a.URLKey()}
-		}
-		if r.Description != "" {
-			out.Text = &routineText{ID: company.DocumentOfRoutine(r.ID, 0), Company: r.Company, Routine: r.ID,
-				Key: "description", Title: "Routine description",
-				Format: "markdown", Body: string(r.Description), Revision: company.DocumentOfRoutine(r.ID, r.TextVersion),
-				RevisionNumber: r.TextVersion,
-				CreatedAgent:   r.CreatedAgent, CreatedUser: r.CreatedUser, UpdatedAgent: r.UpdatedAgent,
-				UpdatedUser: r.UpdatedUser,
-				CreatedAt:   r.CreatedAt, UpdatedAt: r.TextAt}
-		}
-		answer = api.OK(out)
-		return nil
-	})
-	return answer, err
+func detailRoutine(tx *ledger.Tx, r routine.Routine) routineDetail {
+	out := routineDetail{routineRow: showRoutine(r), Triggers: routine.TriggersOf(tx, r), RecentRuns: routineRuns(tx, r,
+		25), ActiveIssue: activeIssue(tx, r),
+		ParentIssue: showRoutineIssue(tx, r.Company, string(r.Parent))}
+	if p, ok := entity.ProjectOf(tx, r.Company, string(r.Project)); ok {
+		out.Project = &routineProject{p, core.NullText(p.Goal), conceal.RedactEnv(p.Env), api.RawJSON(p.WorkspacePolicy)}
+		out.Project.Project.Env = nil
+	}
+	if a, ok := entity.AgentByID(tx, string(r.Assignee)); ok {
+		out.Assignee = &routineAgent{a.ID, a.Name, a.Role, a.Title, a.URLKey()}
+	}
+	if r.Description != "" {
+		out.Text = &routineText{ID: company.DocumentOfRoutine(r.ID, 0), Company: r.Company, Routine: r.ID,
+			Key: "description", Title: "Routine description",
+			Format: "markdown", Body: string(r.Description), Revision: company.DocumentOfRoutine(r.ID, r.TextVersion),
+			RevisionNumber: r.TextVersion,
+			CreatedAgent:   r.CreatedAgent, CreatedUser: r.CreatedUser, UpdatedAgent: r.UpdatedAgent,
+			UpdatedUser: r.UpdatedUser,
+			CreatedAt:   r.CreatedAt, UpdatedAt: r.TextAt}
+	}
+	return out
 }
 
 func (in saveRoutine) command(id string) routine.SaveRoutine {
@@ -486,20 +475,12 @@ func listRoutineRuns(rc *api.Request) (answer api.Response, err error) {
 	return answer, err
 }
 
-func listRoutineRevisions(rc *api.Request) (answer api.Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		r, err := api.RoutineIn(tx, rc)
-		if err != nil {
-			return err
-		}
-		out := []routineRevision{}
-		for _, v := range routine.RoutineRevisions(tx, r) {
-			out = append(out, showRevision(v))
-		}
-		answer = api.OK(out)
-		return nil
-	})
-	return answer, err
+func revisionsOf(tx *ledger.Tx, r routine.Routine) []routineRevision {
+	out := []routineRevision{}
+	for _, v := range routine.RoutineRevisions(tx, r) {
+		out = append(out, showRevision(v))
+	}
+	return out
 }
 
 // restoredRoutine is the answer to a restore.
