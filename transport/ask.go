@@ -66,21 +66,9 @@ func (t *Transport) serveAsk(conn *quic.Conn, rec *records, from identity.Certif
 	}
 	ctx, cancel := context.WithTimeout(conn.Context(), t.cfg.HandshakeTimeout)
 	defer cancel()
-	s, err := conn.AcceptStream(ctx)
+	s, request, err := acceptRequest(ctx, conn, t.cfg.HandshakeTimeout, maxAskRequest)
 	if err != nil {
-		return byPeer(err)
-	}
-	s.SetDeadline(time.Now().Add(t.cfg.HandshakeTimeout))
-	var kind [1]byte
-	if _, err := s.Read(kind[:]); err != nil {
-		return cutShort(err)
-	}
-	if Kind(kind[0]) != KindJoin {
-		return refuse(NotAllowed, "%v on a join connection", Kind(kind[0]))
-	}
-	typ, request, err := ReadFrameMax(s, maxAskRequest)
-	if err != nil || typ != joinRequest {
-		return refuse(Malformed, "join request")
+		return err
 	}
 	say := func(typ byte, b []byte) error {
 		s.SetWriteDeadline(time.Now().Add(t.cfg.HandshakeTimeout))

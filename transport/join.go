@@ -133,6 +133,28 @@ func (t *Transport) pskOf(tokenID string) []byte {
 	return unknownPSK()
 }
 
+// acceptRequest takes the stream of a join connection and the request on it, of at most max
+// bytes. All that is read and written on the stream has to be done within timeout.
+func acceptRequest(ctx context.Context, conn *quic.Conn, timeout time.Duration, max int) (*quic.Stream, []byte, error) {
+	s, err := conn.AcceptStream(ctx)
+	if err != nil {
+		return nil, nil, byPeer(err)
+	}
+	s.SetDeadline(time.Now().Add(timeout))
+	var kind [1]byte
+	if _, err := s.Read(kind[:]); err != nil {
+		return nil, nil, cutShort(err)
+	}
+	if Kind(kind[0]) != KindJoin {
+		return nil, nil, refuse(NotAllowed, "%v on a join connection", Kind(kind[0]))
+	}
+	typ, request, err := ReadFrameMax(s, max)
+	if err != nil || typ != joinRequest {
+		return nil, nil, refuse(Malformed, "join request")
+	}
+	return s, request, nil
+}
+
 // serveJoin answers one join request on a connection that a token
 // authenticated, and waits for the dialler to close it.
 func (t *Transport) serveJoin(conn *quic.Conn, ctl *quic.Stream, rec *records, from identity.Certificate,
@@ -149,21 +171,9 @@ func (t *Transport) serveJoin(conn *quic.Conn, ctl *quic.Stream, rec *records, f
 	ctx, cancel := context.WithTimeout(conn.Context(), joinTimeout)
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()
-	s, err := conn.AcceptStream(ctx)
+	s, request, err := acceptRequest(ctx, conn, joinTimeout, maxJoinRequest)
 	if err != nil {
-		return byPeer(err)
-	}
-	s.SetDeadline(time.Now().Add(joinTimeout))
-	var kind [1]byte
-	if _, err := s.Read(kind[:]); err != nil {
-		return cutShort(err)
-	}
-	if Kind(kind[0]) != KindJoin {
-		return refuse(NotAllowed, "%v on a join connection", Kind(kind[0]))
-	}
-	typ, request, err := ReadFrameMax(s, maxJoinRequest)
-	if err != nil || typ != joinRequest {
-		return refuse(Malformed, "join request")
+		return err
 	}
 	reply, err := t.cfg.OnJoin(ctx, from, tokenID, request)
 	switch {

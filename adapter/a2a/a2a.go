@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -74,14 +73,7 @@ func New(cfg Config) *Adapter {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	dialer := &net.Dialer{Timeout: callTimeout, Control: webcall.Guard(cfg.Private)}
-	return &Adapter{cfg: cfg, client: &http.Client{
-		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: callTimeout,
-			MaxResponseHeaderBytes: 64 << 10},
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // the target of a redirect was not configured
-		},
-	}}
+	return &Adapter{cfg: cfg, client: webcall.Client(cfg.Private, callTimeout)}
 }
 
 // config is the adapterConfig.

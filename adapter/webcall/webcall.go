@@ -81,16 +81,20 @@ func New(cfg Config) *Adapter {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &Adapter{cfg: cfg}
-	dialer := &net.Dialer{Timeout: DefaultTimeout, Control: Guard(cfg.Private)}
-	a.client = &http.Client{
+	return &Adapter{cfg: cfg, client: Client(cfg.Private, DefaultTimeout)}
+}
+
+// Client returns a client for addresses that are public or in private. It has a connection of
+// its own for each call, for which it waits no longer than dial, and follows no redirect.
+func Client(private []netip.Prefix, dial time.Duration) *http.Client {
+	dialer := &net.Dialer{Timeout: dial, Control: Guard(private)}
+	return &http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
-			TLSHandshakeTimeout: DefaultTimeout, MaxResponseHeaderBytes: 64 << 10},
+			TLSHandshakeTimeout: dial, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // the target of a redirect was not configured
 		},
 	}
-	return a
 }
 
 // Guard returns a [net.Dialer] Control function that refuses addresses that are neither public

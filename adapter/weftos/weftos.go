@@ -16,7 +16,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -74,12 +73,7 @@ type Adapter struct {
 
 // New returns an adapter.
 func New(cfg Config) *Adapter {
-	dialer := &net.Dialer{Timeout: DefaultRequest, Control: webcall.Guard(cfg.Private)}
-	return &Adapter{cfg: cfg, client: &http.Client{
-		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
-			TLSHandshakeTimeout: DefaultRequest, MaxResponseHeaderBytes: 64 << 10},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return &Adapter{cfg: cfg, client: webcall.Client(cfg.Private, DefaultRequest)}
 }
 
 // config is the adapterConfig, with the names of both published forms.

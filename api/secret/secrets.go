@@ -136,7 +136,7 @@ func SecretRoutes() []api.Route {
 		api.Tell(api.Route{Path: one, Tag: tag, Summary: "Delete a secret with all its versions", Who: api.Board},
 			secret.KindSecretDelete, api.Located(pathSecret, placeOf), dropSecret),
 		{Method: "POST", Path: one + "/rotate", Tag: tag, Summary: "Give a secret a new value", Who: api.Board,
-			In: rotateBody{}, Out: secretRow{}, Handle: rotateSecret},
+			In: rotateBody{}, Out: secretRow{}, Handle: rotating(findSecret)},
 		api.Show(api.Route{Path: one + "/usage", Tag: tag, Summary: "List the variables that refer to a secret",
 			Who: api.Board}, pathSecret, usageOf),
 		api.Read(api.Route{Path: one + "/access-events", Tag: tag,
@@ -267,23 +267,26 @@ func changeSecret(rc *api.Request, s secret.Secret, in patchSecret) (api.Respons
 	return api.OK(showSecret(s)), err
 }
 
-func rotateSecret(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[rotateBody](rc)
-	if err != nil {
-		return api.Response{}, err
+// rotating gives a new value to the secret that find finds.
+func rotating(find func(*api.Request) (secret.Secret, error)) func(*api.Request) (api.Response, error) {
+	return func(rc *api.Request) (api.Response, error) {
+		in, err := api.Body[rotateBody](rc)
+		if err == nil {
+			err = providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
+		}
+		if err != nil {
+			return api.Response{}, err
+		}
+		if in.Value.Or("") == "" {
+			return api.Response{}, api.Unprocessable("Managed secrets require a value", nil)
+		}
+		s, err := find(rc)
+		if err != nil {
+			return api.Response{}, err
+		}
+		s, err = rotate(rc, s, in.Value.Value)
+		return api.OK(showSecret(s)), err
 	}
-	if err := providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion); err != nil {
-		return api.Response{}, err
-	}
-	if in.Value.Or("") == "" {
-		return api.Response{}, api.Unprocessable("Managed secrets require a value", nil)
-	}
-	s, err := findSecret(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	s, err = rotate(rc, s, in.Value.Value)
-	return api.OK(showSecret(s)), err
 }
 
 // rotate stores a new value of s as the version after the latest, also when that changes

@@ -99,7 +99,7 @@ func UserSecretRoutes() []api.Route {
 		api.Tell(api.Route{Path: mine + "/{secretId}", Tag: tag, Summary: "Delete the user's value", Who: api.Board},
 			secret.KindSecretDelete, api.Located(mySecretIn, placeOf), dropSecret),
 		{Method: "POST", Path: mine + "/{secretId}/rotate", Tag: tag, Summary: "Give the user's secret a new value",
-			Who: api.Board, In: rotateBody{}, Out: secretRow{}, Handle: rotateMySecret},
+			Who: api.Board, In: rotateBody{}, Out: secretRow{}, Handle: rotating(mySecret)},
 	}
 }
 
@@ -250,23 +250,4 @@ func updateMySecret(rc *api.Request) (api.Response, error) {
 		}
 	}
 	return changeSecret(rc, s, patchSecret{Status: in.Status})
-}
-
-func rotateMySecret(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[rotateBody](rc)
-	if err == nil {
-		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
-	}
-	if err != nil {
-		return api.Response{}, err
-	}
-	if in.Value.Or("") == "" {
-		return api.Response{}, api.Unprocessable("Managed secrets require a value", nil)
-	}
-	s, err := mySecret(rc)
-	if err != nil {
-		return api.Response{}, err
-	}
-	s, err = rotate(rc, s, in.Value.Value)
-	return api.OK(showSecret(s)), err
 }
