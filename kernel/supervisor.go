@@ -3,6 +3,8 @@ package kernel
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -70,56 +72,103 @@ type Decision struct {
 }
 
 // A Supervisor decides what is started again, and when. It is a value without a clock and
-// belongs to one goroutine.
+// belongs to one goroutine. A node has ten thousand children, and all of them may end at once, so
+// no step looks through those of other groups.
 type Supervisor struct {
 	budget   Budget
-	children []Child                // in the order in which they were added
+	children map[string]*member
+	groups   map[string][]*member // of each group and of the groups below it, by order
+	added    uint64
 	restarts map[string][]time.Time // of each group, within the window
+}
+
+// A member is a child and its place among those that were added.
+type member struct {
+	Child
+	order uint64
 }
 
 // NewSupervisor returns a supervisor without children.
 func NewSupervisor(b Budget) *Supervisor {
 	b.Restarts, b.Window = cmp.Or(b.Restarts, RestartBudget), cmp.Or(b.Window, RestartWindow)
-	return &Supervisor{budget: b, restarts: map[string][]time.Time{}}
+	return &Supervisor{budget: b, children: map[string]*member{}, groups: map[string][]*member{},
+		restarts: map[string][]time.Time{}}
 }
 
 // Add adds a child, or replaces the one of its name in its place.
 func (s *Supervisor) Add(c Child) {
 	c.Group = cmp.Or(c.Group, c.Name)
 	c.Strategy = cmp.Or(c.Strategy, OneForOne)
-	if i := s.index(c.Name); i >= 0 {
-		s.children[i] = c
-		return
+	m := &member{Child: c}
+	if was, ok := s.children[c.Name]; ok {
+		m.order = was.order
+		s.leave(was)
+	} else {
+		s.added++
+		m.order = s.added
 	}
-	s.children = append(s.children, c)
+	s.children[c.Name] = m
+	for group := range upward(c.Group) {
+		at, _ := place(s.groups[group], m.order)
+		s.groups[group] = slices.Insert(s.groups[group], at, m)
+	}
 }
 
 // Remove forgets a child, and the restarts of its group if it was the last one of it.
 func (s *Supervisor) Remove(name string) {
-	i := s.index(name)
-	if i < 0 {
+	m, ok := s.children[name]
+	if !ok {
 		return
 	}
-	group := s.children[i].Group
-	s.children = slices.Delete(s.children, i, i+1)
-	if len(s.below(group)) == 0 {
-		delete(s.restarts, group)
+	delete(s.children, name)
+	s.leave(m)
+	if len(s.groups[m.Group]) == 0 {
+		delete(s.restarts, m.Group)
+	}
+}
+
+// leave takes a child out of its groups.
+func (s *Supervisor) leave(m *member) {
+	for group := range upward(m.Group) {
+		of := s.groups[group]
+		if at, ok := place(of, m.order); ok {
+			of = slices.Delete(of, at, at+1)
+		}
+		if s.groups[group] = of; len(of) == 0 {
+			delete(s.groups, group)
+		}
+	}
+}
+
+// place finds the child of an order, or where it would be.
+func place(of []*member, order uint64) (int, bool) {
+	return slices.BinarySearchFunc(of, order, func(m *member, order uint64) int { return cmp.Compare(m.order, order) })
+}
+
+// upward yields a group and those above it.
+func upward(group string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for at := len(group); at >= 0; at = strings.LastIndexByte(group, '/') {
+			if group = group[:at]; !yield(group) {
+				return
+			}
+		}
 	}
 }
 
 // Children returns the children in their order.
-func (s *Supervisor) Children() []Child { return slices.Clone(s.children) }
-
-func (s *Supervisor) index(name string) int {
-	return slices.IndexFunc(s.children, func(c Child) bool { return c.Name == name })
+func (s *Supervisor) Children() (out []Child) {
+	all := slices.SortedFunc(maps.Values(s.children), func(a, b *member) int { return cmp.Compare(a.order, b.order) })
+	for _, m := range all {
+		out = append(out, m.Child)
+	}
+	return out
 }
 
 // below returns the names of the children of a group and of the groups below it.
 func (s *Supervisor) below(group string) (names []string) {
-	for _, c := range s.children {
-		if c.Group == group || strings.HasPrefix(c.Group, group+"/") {
-			names = append(names, c.Name)
-		}
+	for _, m := range s.groups[group] {
+		names = append(names, m.Name)
 	}
 	return names
 }
@@ -135,11 +184,10 @@ func Backoff(n int) time.Duration {
 
 // Ended decides about the end of a child at now.
 func (s *Supervisor) Ended(name string, x Exit, now time.Time) Decision {
-	i := s.index(name)
-	if i < 0 {
+	c, ok := s.children[name]
+	if !ok {
 		return Decision{}
 	}
-	c := s.children[i]
 	if c.Strategy == Permanent || c.Strategy == Transient && !x.Failed() {
 		s.Remove(name)
 		return Decision{}
@@ -149,8 +197,8 @@ func (s *Supervisor) Ended(name string, x Exit, now time.Time) Decision {
 	case OneForAll:
 		start = s.below(c.Group)
 	case RestForOne:
-		for _, other := range s.children[i:] {
-			if other.Group == c.Group {
+		for _, other := range s.groups[c.Group] {
+			if other.Group == c.Group && other.order >= c.order {
 				start = append(start, other.Name)
 			}
 		}

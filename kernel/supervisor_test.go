@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -185,5 +186,38 @@ func TestStrategiesAreRead(t *testing.T) {
 	}
 	if _, err := ParseStrategy("sometimes"); err == nil {
 		t.Error("sometimes was read")
+	}
+}
+
+// After any adding, moving to another group and removing, a group has those children in their order that a look
+// through all of them finds, and what is empty is forgotten.
+func TestGroupsAreWhatAllChildrenSay(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	groups := []string{"a", "a/b", "a/b/c", "a/bc", "d", ""}
+	s := NewSupervisor(Budget{})
+	for step := range 5000 {
+		name := fmt.Sprint("p", random.IntN(40))
+		if random.IntN(3) == 0 || step > 4900 {
+			s.Remove(name)
+		} else {
+			s.Add(Child{Name: name, Group: groups[random.IntN(len(groups))]})
+		}
+		for _, g := range append(groups[:5:5], name) {
+			var want []string
+			for _, c := range s.Children() {
+				if c.Group == g || strings.HasPrefix(c.Group, g+"/") {
+					want = append(want, c.Name)
+				}
+			}
+			if got := s.below(g); !slices.Equal(got, want) {
+				t.Fatalf("step %d: group %q has %v, want %v", step, g, got, want)
+			}
+		}
+	}
+	for _, c := range s.Children() {
+		s.Remove(c.Name)
+	}
+	if len(s.children)+len(s.groups) != 0 {
+		t.Errorf("without children there are %v and %v", s.children, s.groups)
 	}
 }

@@ -82,8 +82,9 @@ type Table struct {
 	mu       sync.RWMutex
 	next     PID
 	live     map[PID]*Entry
-	spawned  int   // live entries that count against max
-	exits    []PID // of ended ones that are still shown, the oldest first
+	spawned  int         // live entries that count against max
+	children map[PID]int // how many live ones a process has spawned, or that were adopted, without the node itself
+	exits    []PID       // of ended ones that are still shown, the oldest first
 	ended    map[PID]*Entry
 	links    map[PID][]PID
 	monitors map[PID][]monitor // by the process that is watched
@@ -100,7 +101,7 @@ type monitor struct {
 // NewTable returns a table with the kernel's own process, which started at now.
 func NewTable(c TableConfig, now time.Time) *Table {
 	t := &Table{max: cmp.Or(c.Max, DefaultMaxProcesses), found: c.Found, next: max(c.First, 1), live: map[PID]*Entry{},
-		ended: map[PID]*Entry{},
+		children: map[PID]int{}, ended: map[PID]*Entry{},
 		links: map[PID][]PID{}, monitors: map[PID][]monitor{}}
 	all := Capabilities{CanSpawn: true, CanIPC: true, CanExecTools: true, CanNetwork: true, Scope: Scope{Kind: ScopeAll}}
 	t.live[KernelPID] = &Entry{PID: KernelPID, Kind: KindKernel, Name: "kernel", Role: RoleRoot,
@@ -126,7 +127,7 @@ func (t *Table) Spawn(e Entry, caps *Capabilities, now time.Time) (Entry, error)
 		return Entry{}, errorf(ProcessNotFound, "parent %s: no such process runs on this node", e.Parent)
 	}
 	e.Role = cmp.Or(e.Role, RoleCustom)
-	if err := parent.maySpawn(e.Role, t.children(e.Parent)); err != nil {
+	if err := parent.maySpawn(e.Role, t.children[e.Parent]); err != nil {
 		return Entry{}, err
 	}
 	ceiling := parent.ceiling()
@@ -163,16 +164,8 @@ func (t *Table) add(e Entry, s State, now time.Time) *Entry {
 	t.next++
 	t.begun++
 	t.live[e.PID] = &e
+	t.children[e.Parent]++
 	return &e
-}
-
-func (t *Table) children(of PID) (n int) {
-	for _, e := range t.live {
-		if e.Parent == of && e.PID != KernelPID {
-			n++
-		}
-	}
-	return n
 }
 
 // counted reports whether an entry counts against the table's bound.
@@ -195,7 +188,7 @@ func (t *Table) Set(pid PID, s State) error {
 	return err
 }
 
-// Change lets f change the entry of a living process; state, PID and exit stay.
+// Change lets f change the entry of a living process; state, PID, parent and exit stay.
 func (t *Table) Change(pid PID, f func(*Entry)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -205,7 +198,7 @@ func (t *Table) Change(pid PID, f func(*Entry)) error {
 	}
 	was := *e
 	f(e)
-	e.PID, e.State, e.Kind, e.Exit = was.PID, was.State, was.Kind, was.Exit
+	e.PID, e.Parent, e.State, e.Kind, e.Exit = was.PID, was.Parent, was.State, was.Kind, was.Exit
 	return nil
 }
 
@@ -274,6 +267,9 @@ func (t *Table) Exit(pid PID, x Exit, now time.Time) ([]Signal, error) {
 		t.crashed++
 	}
 	delete(t.live, pid)
+	if t.children[e.Parent]--; t.children[e.Parent] == 0 {
+		delete(t.children, e.Parent)
+	}
 	if e.counted() {
 		t.spawned--
 	}

@@ -101,3 +101,21 @@ func processor(b *testing.B) time.Duration {
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
+
+// BenchmarkCloseOfMany measures how long a node needs to end 10,000 modules that wait in a call.
+func BenchmarkCloseOfMany(b *testing.B) {
+	const many = 10_000
+	for range b.N {
+		b.StopTimer()
+		bed, spec := benchBed(b, sleeps)
+		for range many {
+			if _, err := bed.Spawn(b.Context(), spec); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.StartTimer()
+		if err := bed.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -42,6 +42,8 @@ const (
 	leasePoll = 20 * time.Millisecond
 	// termGrace is the time between TERM and KILL.
 	termGrace = 5 * time.Second
+	// closeWait bounds the end of all processes when the node stops: who got KILL is gone within the 2 s.
+	closeWait = termGrace + 2*time.Second
 	// startWait bounds one start: a module is fetched and compiled, an image is there already or
 	// is pulled.
 	startWait = 2 * time.Minute
@@ -528,14 +530,22 @@ func (h *Host) Close() error {
 		}
 	}
 	h.mu.Unlock()
-	late := time.NewTimer(termGrace + 2*time.Second)
+	late := time.NewTimer(closeWait)
 	defer late.Stop()
-	for _, end := range ends {
+	for i, end := range ends {
 		select {
 		case <-end:
 		case <-late.C: // the shims kill what is left when this process ends
 			h.stop()
-			return errors.New("processes did not end in time")
+			left := 0
+			for _, end := range ends[i:] {
+				select {
+				case <-end:
+				default:
+					left++
+				}
+			}
+			return fmt.Errorf("%d of %d processes did not end within %s", left, len(ends), closeWait)
 		}
 	}
 	h.stop()
