@@ -50,6 +50,8 @@ type Spec struct {
 	OnLimit      OnLimit       `json:"on_limit,omitempty"`
 	// Company has the process: it reaches no other company's. "": it belongs to the mesh.
 	Company string `json:"company,omitempty"`
+	// App is the name of the company's app that the process is part of. "": its parent's.
+	App string `json:"app,omitempty"`
 	// TimeMs ends the process that long after its start, and OutputBytes is what its log keeps of it; 0: no bound of
 	// its own. The end of what was kept is told when it fails.
 	TimeMs      int64 `json:"time_ms,omitempty"`
@@ -154,6 +156,7 @@ func (s Spec) Validate() error {
 		bad(k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) || len(k)+len(v) > maxWord,
 			"env %q: a name without = and a value of at most %d bytes, both without zero bytes", k, maxWord)
 	}
+	bad(s.App != "" && !isName(s.App), "app %q: the name of an app", s.App)
 	bad(!slices.Contains(roles, s.Role), "role %q: give supervisor, service, worker, user or custom", s.Role)
 	bad(!slices.Contains(Strategies, s.Restart),
 		"restart %q: give one_for_one, one_for_all, rest_for_one, transient or permanent", s.Restart)

@@ -28,6 +28,7 @@ type Entry struct {
 	Kind         Kind
 	Name         string
 	Company      string
+	App          string // the name of the app that it is part of; "": none
 	Agent        string
 	Run          string
 	Adapter      string
@@ -127,6 +128,7 @@ func (t *Table) Spawn(e Entry, caps *Capabilities, now time.Time) (Entry, error)
 		return Entry{}, errorf(ProcessNotFound, "parent %s: no such process runs on this node", e.Parent)
 	}
 	e.Role = cmp.Or(e.Role, RoleCustom)
+	e.App = cmp.Or(e.App, parent.App) // what a part of an app spawns is part of it too
 	if err := parent.maySpawn(e.Role, t.children[e.Parent]); err != nil {
 		return Entry{}, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/spawn"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/app"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/replica"
@@ -232,8 +233,16 @@ func (n *Node) track(inv company.Invocation) (began func(int64), ended func(comp
 	}
 	_ = json.Unmarshal(inv.Config, &config) // other adapters have other limits
 	r := inv.Run
+	of := ""
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		of = app.OfAgent(tx, r.Company, r.Agent)
+		return nil
+	})
+	if err != nil {
+		n.log.Warn("the app of a run is not shown", "run", r.ID, "error", err)
+	}
 	shown := n.work.host.Adopt(kernel.Entry{Kind: kernel.KindRun, Name: inv.AgentName, Company: string(r.Company),
-		Agent: r.Agent, Run: r.ID, Adapter: r.AdapterType,
+		App: of, Agent: r.Agent, Run: r.ID, Adapter: r.AdapterType,
 		Capabilities: kernel.Capabilities{CanIPC: true, CanExecTools: true, Scope: kernel.Scope{Kind: kernel.ScopeAll},
 			Limits: kernel.Limits{MemoryBytes: config.Limits.MemoryMB << 20, CPUTimeMs: config.Limits.CPUSec * 1000,
 				ToolCalls: config.Limits.Calls, CostCents: config.Limits.Cents}}},

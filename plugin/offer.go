@@ -277,8 +277,8 @@ func (s Source) process(name string, p Program, image string, about map[string]s
 	if s.Manifest.Capabilities.IPC {
 		can.Scope = kernel.Scope{Kind: kernel.ScopeAll}
 	}
-	spec = kernel.Spec{Name: s.Manifest.Name + "." + name, Role: kernel.RoleService, Restart: kernel.OneForOne, Env: about,
-		Capabilities: &can, Image: image}
+	spec = kernel.Spec{Name: s.Manifest.Name + "." + name, App: s.Manifest.Name, Role: kernel.RoleService,
+		Restart: kernel.OneForOne, Env: about, Capabilities: &can, Image: image}
 	spec.Name = spec.Name[:min(len(spec.Name), 64)]
 	for k, v := range p.Env {
 		spec.Env[k] = s.fill(v)

@@ -143,6 +143,7 @@ type slot struct {
 	replica    int
 	generation uint64
 	caps       *kernel.Capabilities // of the first process, for those that replace it
+	app        string               // that of the first process
 	elevated   *elevated            // nil: caps has no end
 	restarts   int
 	pid        kernel.PID // of the living process; 0: there is none
@@ -345,7 +346,7 @@ func (h *Host) enter(s *slot) (*living, error) {
 		return nil, err
 	}
 	e := kernel.Entry{Parent: s.spec.Parent, Kind: s.spec.Backend, Name: s.spec.Name, Role: s.spec.Role,
-		Group: s.spec.Group, Agency: s.spec.Agency, Company: s.spec.Company,
+		Group: s.spec.Group, Agency: s.spec.Agency, Company: s.spec.Company, App: cmp.Or(s.app, s.spec.App),
 		Declared: s.declared, Replica: s.replica, Restarts: s.restarts}
 	caps := s.spec.Capabilities
 	if s.caps != nil {
@@ -358,7 +359,7 @@ func (h *Host) enter(s *slot) (*living, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.caps, s.pid, s.fate = &e.Capabilities, e.PID, supervised
+	s.caps, s.app, s.pid, s.fate = &e.Capabilities, e.App, e.PID, supervised
 	l := &living{pid: e.PID, slot: s, done: make(chan struct{})}
 	h.living[e.PID], h.slots[s.name] = l, s
 	if s.spec.Backend != kernel.KindWasm {

@@ -396,6 +396,39 @@ func TestAGroupIsStartedAgainTogether(t *testing.T) {
 	}
 }
 
+// What a part of an app spawns is part of it, and so is what replaces it once its parent has ended. A name
+// that no app can have is refused.
+func TestAnAppHasWhatItsPartsSpawn(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, t.TempDir(), nil)
+	part := b.spawn(kernel.Spec{Command: sh("sleep 600"), App: "shop"})
+	child := b.spawn(kernel.Spec{Name: "child", Command: sh("sleep 600"), Parent: part, Restart: kernel.OneForOne})
+	other := b.spawn(kernel.Spec{Command: sh("sleep 600")})
+	apps := func() (out []string) {
+		for _, e := range b.List(false) {
+			out = append(out, e.App)
+		}
+		return out
+	}
+	if got := apps(); !slices.Equal(got, []string{"", "shop", "shop", ""}) {
+		t.Fatalf("the node, a part, its child and another are of the apps %q", got)
+	}
+	for _, pid := range []kernel.PID{part, child} {
+		if err := b.Signal(pid, "KILL"); err != nil {
+			t.Fatal(err)
+		}
+		b.ends(pid)
+	}
+	b.until("the child runs again", func() bool {
+		all := b.List(false)
+		last := all[len(all)-1]
+		return last.PID > other && last.Name == "child" && last.App == "shop"
+	})
+	if _, err := b.Spawn(t.Context(), kernel.Spec{Command: sh("exit 0"), App: "no app"}); err == nil {
+		t.Error(`an app of the name "no app" was taken`)
+	}
+}
+
 // Declared replicas are what the state says: started, replaced when the declaration changes,
 // ended when they are not wanted, and when the lease ends.
 func TestReplicasFollowTheirDeclaration(t *testing.T) {

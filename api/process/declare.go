@@ -115,6 +115,7 @@ func spawnProcess(rc *api.Request) (api.Response, error) {
 type declaration struct {
 	ID         string        `json:"id"`
 	Name       string        `json:"name"`
+	App        string        `json:"app"` // name of the app that it is part of
 	Backend    string        `json:"backend"`
 	Command    []string      `json:"command"`
 	Module     string        `json:"module"`
@@ -145,8 +146,9 @@ func declarationOf(tx *ledger.Tx, d replica.Declared) declaration {
 	var s kernel.Spec
 	_ = json.Unmarshal(d.Spec, &s) // it was checked when it was declared
 	s = s.LongLived()
-	out := declaration{ID: d.ID, Name: d.Name, Backend: string(s.Backend), Command: append([]string{}, s.Command...),
-		Module: s.Module, Image: s.Image, Restart: string(s.Restart),
+	out := declaration{ID: d.ID, Name: d.Name, App: s.App, Backend: string(s.Backend),
+		Command: append([]string{}, s.Command...),
+		Module:  s.Module, Image: s.Image, Restart: string(s.Restart),
 		Env: slices.AppendSeq([]string{}, maps.Keys(s.Env)), Group: s.Group, OnLimit: string(s.OnLimit),
 		Limits: s.Capabilities.Limits, Labels: append([]string{}, d.Labels...), Node: d.Node,
 		Generation: d.Generation, Wanted: len(d.Replicas), Replicas: []replicaRow{}, By: d.By, CreatedAt: d.CreatedAt,

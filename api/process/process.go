@@ -43,7 +43,10 @@ func Routes() []api.Route {
 		{Method: "GET", Path: at, Kernel: true, Tag: tag, Summary: "List the processes of the whole mesh", Who: api.Admin,
 			Out: []row{},
 			Query: []api.Param{{Name: "all", Type: "boolean", Doc: "also those that ended lately"},
-				{Name: "node", Doc: "only of this node, by name or ID"}}, Handle: listProcesses},
+				{Name: "node", Doc: "only of this node, by name or ID"},
+				{Name: "app", Doc: "only what is part of the app of this name: its runs, services, programs, " +
+					"and what these spawned"}},
+			Handle: listProcesses},
 		{Method: "POST", Path: at, Kernel: true, Once: true, Tag: tag,
 			Summary: "Start a process that is not declared: it ends with its node", Who: api.Admin, Status: 201,
 			In: spawnBody{}, Out: row{}, Timeout: spawnWait, Handle: spawnProcess},
@@ -90,6 +93,7 @@ type row struct {
 	Kind         string               `json:"kind"`
 	Name         string               `json:"name"`
 	Company      string               `json:"company"`
+	App          string               `json:"app"` // name of the app that it is part of
 	Agent        string               `json:"agent"`
 	Run          string               `json:"run"`
 	Adapter      string               `json:"adapter"`
@@ -119,7 +123,8 @@ type nodeRef struct {
 func rowOf(n nodeRef, e kernel.Entry) row {
 	r := row{Address: kernel.Address{Node: n.name, PID: e.PID}.String(), PID: uint64(e.PID), Node: n.name,
 		NodeID: string(n.id), State: string(e.State), Kind: string(e.Kind), Name: e.Name,
-		Company: e.Company, Agent: e.Agent, Run: e.Run, Adapter: e.Adapter, Declared: e.Declared, Replica: e.Replica,
+		Company: e.Company, App: e.App, Agent: e.Agent, Run: e.Run, Adapter: e.Adapter,
+		Declared: e.Declared, Replica: e.Replica,
 		Parent: uint64(e.Parent), Role: string(e.Role),
 		Capabilities: &e.Capabilities, Use: e.Use, Machine: e.Machine, Restarts: e.Restarts, StartedAt: &e.StartedAt}
 	end := time.Now()
@@ -241,7 +246,11 @@ func listProcesses(rc *api.Request) (api.Response, error) {
 		wg.Go(func() { pages[i] = processesOf(rc, n, all) })
 	}
 	wg.Wait()
-	return api.OK(append([]row{}, slices.Concat(pages...)...)), nil
+	rows := append([]row{}, slices.Concat(pages...)...)
+	if of := rc.Query("app"); of != "" { // a node that does not answer may have some of it
+		rows = slices.DeleteFunc(rows, func(r row) bool { return r.App != of && r.State != "unreachable" })
+	}
+	return api.OK(rows), nil
 }
 
 // processesOf returns the processes of a node. One that does not answer has one row.

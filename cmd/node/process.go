@@ -23,7 +23,7 @@ import (
 const (
 	processPath  = "/api/v1/processes"
 	declaredPath = "/api/v1/declared-processes"
-	processTable = "PID NODE STATE KIND NAME AGENT/RUN CPU MEM AGE"
+	processTable = "PID NODE STATE KIND NAME APP AGENT/RUN CPU MEM AGE"
 	// topLeast is the shortest interval of top: below it the processor times of the system say
 	// nothing.
 	topLeast = 200 * time.Millisecond
@@ -38,6 +38,7 @@ type processRow struct {
 	Kind     string `json:"kind"`
 	Name     string `json:"name"`
 	Parent   uint64 `json:"parent_pid"`
+	App      string `json:"app"`
 	Agent    string `json:"agent"`
 	Run      string `json:"run"`
 	Restarts int    `json:"restarts"`
@@ -64,7 +65,8 @@ var processVerbs = []cli.Verb{
 	{Use: "log PROCESS", Short: "Show the output of a process that was spawned", Path: processPath +
 		"/{1}/log", Log: true},
 	{Use: "declared", Short: "List the declared processes", Path: declaredPath,
-		Columns: "NAME=name BACKEND=backend RUNNING=running REPLICAS=replicas RESTART=restart GENERATION=generation ID=id"},
+		Columns: "NAME=name BACKEND=backend RUNNING=running REPLICAS=replicas RESTART=restart GENERATION=generation " +
+			"APP=app ID=id"},
 	{Use: "replicas NAME", Short: "List where the replicas of a declared process run", Path: declaredPath + "/{1}",
 		Rows:    "instances",
 		Columns: "NODE=node STATE=state PID=pid RESTARTS=restarts FAILOVERS=failovers ERROR=error"},
@@ -73,17 +75,20 @@ var processVerbs = []cli.Verb{
 }
 
 func psCommand(c *cli.CLI) *cobra.Command {
-	var all, tree bool
-	var node string
+	var tree bool
+	var of processFilter
 	cmd := &cobra.Command{
 		Use: "ps", Short: "List the processes of all nodes: runs, services, and what was spawned", Args: cobra.NoArgs,
 		Long: `List the processes of the whole mesh. A run is a process while it lives, and so is a
 service, a spawned command, module or container, and each node itself (PID 0). CPU is
 processor time, MEM what a process shares with no other. A node that does not answer
-is shown as unreachable. With --tree children stand below their parents.`,
-		Example: "  selvage ps\n  selvage ps --tree\n  selvage ps --all -o json\n  selvage ps --node n2",
+is shown as unreachable. With --tree children stand below their parents. APP is the app
+of which a process is part: the runs of its agents, its services, the programs of its
+hooks, and what any of these spawned; --app shows those of one app.`,
+		Example: "  selvage ps\n  selvage ps --tree\n  selvage ps --all -o json\n  selvage ps --node n2\n" +
+			"  selvage ps --app code-review",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			rows, raw, err := processRows(c, cmd, all, node)
+			rows, raw, err := processRows(c, cmd, of)
 			if err != nil {
 				return err
 			}
@@ -93,9 +98,9 @@ is shown as unreachable. With --tree children stand below their parents.`,
 			return c.Print(cmd, raw, func(w io.Writer) { printProcesses(w, rows, nil) })
 		},
 	}
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that ended lately")
+	cmd.Flags().BoolVarP(&of.all, "all", "a", false, "also those that ended lately")
 	cmd.Flags().BoolVarP(&tree, "tree", "t", false, "children below their parents")
-	cmd.Flags().StringVar(&node, "node", "", "only of this node")
+	of.declare(cmd)
 	return cmd
 }
 
@@ -141,15 +146,28 @@ func byParent(rows []processRow) (out []processRow) {
 	return out
 }
 
+// A processFilter says which processes to list.
+type processFilter struct {
+	all       bool // also those that ended lately
+	node, app string
+}
+
+func (f *processFilter) declare(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.node, "node", "", "only of this node")
+	cmd.Flags().StringVar(&f.app, "app", "", "only what is part of the app of this name")
+}
+
 // processRows lists processes.
-func processRows(c *cli.CLI, cmd *cobra.Command, all bool, node string) (rows []processRow, raw json.RawMessage,
+func processRows(c *cli.CLI, cmd *cobra.Command, of processFilter) (rows []processRow, raw json.RawMessage,
 	err error) {
 	q := url.Values{}
-	if all {
+	if of.all {
 		q.Set("all", "true")
 	}
-	if node != "" {
-		q.Set("node", node)
+	for key, v := range map[string]string{"node": of.node, "app": of.app} {
+		if v != "" {
+			q.Set(key, v)
+		}
 	}
 	path := processPath
 	if len(q) > 0 {
@@ -182,8 +200,8 @@ func printProcesses(w io.Writer, rows []processRow, percent func(processRow) str
 		if r.ExitCode != nil {
 			state += "(" + strconv.Itoa(*r.ExitCode) + ")"
 		}
-		table = append(table, []string{strconv.FormatUint(r.PID, 10), r.Node, state, r.Kind, cli.Dash(r.Name), cli.Dash(work),
-			processor, mebibytes(r.Use.Memory),
+		table = append(table, []string{strconv.FormatUint(r.PID, 10), r.Node, state, r.Kind, cli.Dash(r.Name),
+			cli.Dash(r.App), cli.Dash(work), processor, mebibytes(r.Use.Memory),
 			(time.Duration(r.Age) * time.Millisecond).Round(time.Second).String()})
 	}
 	cli.Table(w, processTable, table)
@@ -194,17 +212,17 @@ func mebibytes(n int64) string { return strconv.FormatFloat(float64(n)/(1<<20), 
 func topCommand(c *cli.CLI) *cobra.Command {
 	var times int
 	var every time.Duration
-	var node string
+	var of processFilter
 	cmd := &cobra.Command{
 		Use: "top", Short: "Show what the processes of the mesh use now, again and again", Args: cobra.NoArgs,
 		Long: `Show the processes of the mesh with what they use, the busiest first, until it is
 interrupted. CPU is in percent of one processor, over the interval.`,
-		Example: "  selvage top\n  selvage top -n 1\n  selvage top --interval 5s --node n1",
+		Example: "  selvage top\n  selvage top -n 1\n  selvage top --interval 5s --node n1\n  selvage top --app code-review",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if times < 0 || every < topLeast {
 				return cli.Misuse(fmt.Errorf("-n: 0 or more; --interval: at least %s", topLeast))
 			}
-			before, _, err := processRows(c, cmd, false, node)
+			before, _, err := processRows(c, cmd, of)
 			at := time.Now()
 			for n := 0; err == nil && (times == 0 || n < times); n++ {
 				select {
@@ -212,7 +230,7 @@ interrupted. CPU is in percent of one processor, over the interval.`,
 					return nil
 				case <-time.After(every):
 				}
-				rows, _, failed := processRows(c, cmd, false, node)
+				rows, _, failed := processRows(c, cmd, of)
 				if failed != nil {
 					return failed
 				}
@@ -224,7 +242,7 @@ interrupted. CPU is in percent of one processor, over the interval.`,
 	}
 	cmd.Flags().IntVarP(&times, "times", "n", 0, "show it so many times; 0: until interrupted")
 	cmd.Flags().DurationVar(&every, "interval", time.Second, "time between two looks")
-	cmd.Flags().StringVar(&node, "node", "", "only of this node")
+	of.declare(cmd)
 	return cmd
 }
 
@@ -278,7 +296,7 @@ func address(c *cli.CLI, cmd *cobra.Command, ref string) (string, error) {
 	if a.Node != "" {
 		return url.PathEscape(a.String()), nil
 	}
-	rows, _, err := processRows(c, cmd, false, "")
+	rows, _, err := processRows(c, cmd, processFilter{})
 	if err != nil {
 		return "", err
 	}

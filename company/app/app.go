@@ -158,6 +158,16 @@ func Named(tx *ledger.Tx, of ledger.CompanyID, name string) (App, bool) {
 	return App{}, false
 }
 
+// OfAgent returns the name of the app that an agent is part of, "" for none.
+func OfAgent(tx *ledger.Tx, of ledger.CompanyID, agent string) string {
+	for a := range All(tx, of) {
+		if slices.ContainsFunc(a.Now.Parts, func(p Part) bool { return p.Kind == "agent" && p.ID == agent }) {
+			return a.Name
+		}
+	}
+	return ""
+}
+
 // Needing returns the name of an app that needs another one, "" for none.
 func Needing(tx *ledger.Tx, of ledger.CompanyID, name string) string {
 	for a := range All(tx, of) {
