@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -82,7 +83,9 @@ func (f *findings) quorum(ctx context.Context, n *Node) {
 				"wait until it has caught up; if it does not, see its log")
 			return
 		}
-		f.add("quorum", mesh.CheckOK, "node "+st.Leader.Short()+" leads, and this node is up to date", "")
+		leader, _ := n.roster.node(st.Leader)
+		f.add("quorum", mesh.CheckOK, "node "+cmp.Or(leader.Name, st.Leader.Short())+
+			" leads, and this node is up to date", "")
 	}
 }
 

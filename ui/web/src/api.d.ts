@@ -11347,6 +11347,7 @@ export interface components {
             warnings: string[];
         };
         ApiDeclaration: {
+            app: string;
             backend: string;
             command: string[];
             /** Format: date-time */
@@ -15583,6 +15584,7 @@ export interface components {
             /** Format: int64 */
             age_ms: number;
             agent: string;
+            app: string;
             capabilities: components["schemas"]["Capabilities"] | null;
             company: string;
             declared: string;
@@ -42582,6 +42584,8 @@ export interface operations {
                 all?: boolean;
                 /** @description only of this node, by name or ID */
                 node?: string;
+                /** @description only what is part of the app of this name: its runs, services, programs, and what these spawned */
+                app?: string;
             };
             header?: never;
             path?: never;

@@ -1,5 +1,5 @@
 // node test/screenshots.mjs URL PREFIX DIR [NAMES]: every page of a company at a node, in light, dark and phone width, or in those
-// that SETTINGS names: light,dark,phone,wide.
+// that SETTINGS names: light,dark,phone,wide,wide-dark,narrow,narrow-dark.
 // With the prefix "-" only the pages that need no company are taken. It fails when a page's console has an error.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,6 +17,9 @@ const settings = [
   { name: 'light', colorScheme: 'light', viewport: { width: 1440, height: 900 } },
   { name: 'dark', colorScheme: 'dark', viewport: { width: 1440, height: 900 } },
   { name: 'wide', colorScheme: 'light', viewport: { width: 3840, height: 2160 } },
+  { name: 'wide-dark', colorScheme: 'dark', viewport: { width: 3840, height: 2160 } },
+  { name: 'narrow', colorScheme: 'light', viewport: { width: 360, height: 740 }, deviceScaleFactor: 2 },
+  { name: 'narrow-dark', colorScheme: 'dark', viewport: { width: 360, height: 740 }, deviceScaleFactor: 2 },
   { name: 'phone', colorScheme: 'light', viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 },
 ].filter(({ name }) => (process.env.SETTINGS ?? 'light,dark,phone').split(',').includes(name))
 

@@ -11,7 +11,7 @@ export function Page({ title, head, tools, bar, command, children, drawer, scrol
   head?: ReactNode
   /** At the right of the bar: filters and at most one primary button. */
   tools?: ReactNode
-  /** A second bar below, for filters: it scrolls sideways where it does not fit. */
+  /** A second bar below, for filters: on a phone it takes more lines, elsewhere it scrolls sideways where it does not fit. */
   bar?: ReactNode
   /** The command that shows the same. */
   command?: string
@@ -34,7 +34,7 @@ export function Page({ title, head, tools, bar, command, children, drawer, scrol
             {command && <span className="max-tab:hidden"><CopyAsCommand command={command} /></span>}
           </div>
         </header>
-        {bar && <div className="no-print flex h-11 shrink-0 items-center gap-1.5 overflow-x-auto border-b border-line px-4">{bar}</div>}
+        {bar && <div className="no-print flex min-h-11 shrink-0 flex-wrap items-center gap-1.5 border-b border-line px-4 py-1 tab:h-11 tab:flex-nowrap tab:overflow-x-auto">{bar}</div>}
         <main id="page" tabIndex={-1} className={`flex min-h-0 grow flex-col outline-none ${scroll ? 'overflow-y-auto' : ''}`}>{children}</main>
       </div>
       {drawer}

@@ -68,7 +68,7 @@ export function Loaded<T>({ of, children, rows }: { of: Asked<T>; children: (dat
 export function Section({ title, aside, children, id }: { title: string; aside?: ReactNode; children: ReactNode; id?: string }) {
   return (
     <section aria-label={title} id={id} className="min-w-0">
-      <header className="flex h-9 items-center gap-2"><h2 className="grow truncate text-sm font-strong text-ink2">{title}</h2>{aside}</header>
+      <header className="flex min-h-9 items-center gap-2"><h2 className="grow text-sm font-strong text-ink2">{title}</h2>{aside}</header>
       {children}
     </section>
   )

@@ -28,11 +28,17 @@ const columns: Column<Entry>[] = [
   { id: 'height', head: t.ledger.height, width: '72px', cell: (e) => <span className="font-mono text-xs">{e.height}</span>, sort: (a, b) => a.height - b.height },
   { id: 'kind', head: t.ledger.kind, width: 'minmax(0,1fr)', cell: (e) => <code className="font-mono text-xs">{e.kind}</code>, sort: (a, b) => a.kind.localeCompare(b.kind) },
   { id: 'outcome', head: t.ledger.outcome, width: '112px', from: 'tab', cell: (e) => <StatusMark status={outcomeMark[e.outcome] ?? 'note'} label={t.ledger.outcomes[e.outcome] ?? e.outcome} /> },
-  { id: 'actor', head: t.ledger.actor, width: '168px', from: 'tab', cell: (e) => <span className="truncate text-ink2">{e.actor.type} <Id id={e.actor.id} /></span> },
+  { id: 'actor', head: t.ledger.actor, width: '168px', from: 'tab', cell: (e) => <span className="truncate text-ink2"><Actor of={e} /></span>, text: (e) => `${e.actor.type} ${e.actor.id}` },
   { id: 'hash', head: t.ledger.hash, width: '140px', from: 'desk', cell: (e) => <Id id={e.hash} /> },
   { id: 'time', head: t.ledger.time, width: '72px', right: true, cell: (e) => <span className="text-xs text-ink3"><Time at={e.time} /></span> },
 ]
 const outcomeMark: Record<string, string> = { applied: 'ok', denied: 'bad', deferred: 'pending' }
+
+/** A node is told by its name, as everywhere; its ID stands beside it where one entry is shown. */
+function Actor({ of: { actor }, id }: { of: Entry; id?: boolean }) {
+  const name = useMembers().data?.find((m) => actor.type === 'node' && m.id === actor.id)?.name
+  return <>{actor.type} {name && <span title={actor.id}>{name} </span>}{(!name || id) && <Id id={actor.id} />}</>
+}
 
 /** matches says whether an entry has a text in its kind, actor or what it changed. */
 export const matches = (e: Entry, q: string) => `${e.kind} ${e.actor.type} ${e.actor.id} ${e.runId} ${e.outcome} ${e.changes.map((c) => `${c.action} ${c.entityType} ${c.entityId}`).join(' ')}`.toLowerCase().includes(q.toLowerCase())
@@ -124,7 +130,7 @@ function One({ entry: e, onCheck }: { entry: Entry; onCheck: () => void }) {
   const by = c && (members?.find((m) => m.id === c.origin)?.name ?? c.origin.slice(0, 8))
   return (
     <div className="flex flex-col gap-4">
-      <Facts rows={[[t.ledger.kind, <code className="font-mono text-xs">{e.kind}</code>], [t.ledger.outcome, <span>{t.ledger.outcomes[e.outcome] ?? e.outcome}{e.reason ? `: ${e.reason}` : ''}</span>], [t.ledger.actor, <span>{e.actor.type} <Id id={e.actor.id} /></span>],
+      <Facts rows={[[t.ledger.kind, <code className="font-mono text-xs">{e.kind}</code>], [t.ledger.outcome, <span>{t.ledger.outcomes[e.outcome] ?? e.outcome}{e.reason ? `: ${e.reason}` : ''}</span>], [t.ledger.actor, <span><Actor of={e} id /></span>],
         [t.ledger.credential, <span>{e.credential.type} {e.credential.id && <Id id={e.credential.id} />}</span>], e.runId !== '' && [t.nav.run, <Id id={e.runId} />], [t.ledger.time, <Time at={e.time} />], [t.ledger.hash, <Id id={e.hash} />], [t.ledger.previous, <Id id={e.previousHash} />], [t.ledger.payload, <Id id={e.payloadHash} />]]} />
       <div className="flex flex-col gap-1.5 rounded border border-line p-3 text-sm" data-entry-check={c && c.hash === e.hash && c.prev === e.previousHash ? 'ok' : 'open'}>
         {checked.error ? <ErrorBox error={checked.error} /> : !c ? <span className="text-ink3">{t.common.loading}</span> : (

@@ -30,8 +30,8 @@ export function Elevations({ company, here, status, set }: { company: Company | 
   const end = useWrite<Elevation, unknown>({ call: (e) => post('/api/v1/govern/elevations/{id}/revoke', { path: { id: e.id } }), reread: () => [keys.govern('elevations')], onDone: () => { setEnding(undefined); toast({ text: x.ended }) } })
   const columns: Column<Elevation>[] = [
     { id: 'status', head: x.status, width: '104px', cell: (e) => <StatusMark status={x.marks[e.status] ?? 'note'} label={x.states[e.status] ?? e.status} /> },
-    { id: 'agent', head: x.agent, width: '160px', cell: (e) => <Who id={e.agentId} name={names(e.agentId).name} />, text: (e) => names(e.agentId).name },
-    { id: 'clearances', head: x.clearances, width: 'minmax(0,0.6fr)', cell: (e) => <span className="flex gap-1">{e.clearances.map((c) => <Badge key={c}>{c}</Badge>)}</span>, text: (e) => e.clearances.join(', ') },
+    { id: 'agent', head: x.agent, width: 'minmax(0,160px)', cell: (e) => <Who id={e.agentId} name={names(e.agentId).name} />, text: (e) => names(e.agentId).name },
+    { id: 'clearances', head: x.clearances, width: 'minmax(0,0.6fr)', from: 'tab', cell: (e) => <span className="flex gap-1">{e.clearances.map((c) => <Badge key={c}>{c}</Badge>)}</span>, text: (e) => e.clearances.join(', ') },
     { id: 'reason', head: x.reason, width: 'minmax(0,1fr)', from: 'desk', cell: (e) => <span className="text-ink2">{e.reason}</span>, text: (e) => e.reason ?? '' },
     { id: 'until', head: x.until, width: '116px', right: true, from: 'tab', cell: (e) => (e.until ? <span className="text-xs text-ink3"><Time at={e.until} /></span> : e.lastHeight ? <span className="text-xs text-ink3">{x.entry(number(e.lastHeight))}</span> : '–') },
     { id: 'end', head: '', width: '64px', right: true, cell: (e) => (e.status === 'in_force' ? <Button small look="danger" onClick={() => setEnding(e)}>{x.end}</Button> : null), text: () => '' },

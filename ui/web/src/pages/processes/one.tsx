@@ -36,6 +36,7 @@ export function One({ row: r }: { row: Row }) {
       </Section>
       <Facts rows={[
         [p.state, <StatusMark status={r.state} label={p.states[r.state] ?? r.state} />], [p.kind, p.kinds[r.kind] ?? r.kind], company && [p.company, <Link to={`/${company.issuePrefix}`} className="text-accent hover:underline">{company.name}</Link>],
+        r.app !== '' && [p.app, company ? <Link to={`/${company.issuePrefix}/apps`} search={{ show: r.app } as never} className="text-accent hover:underline">{r.app}</Link> : r.app],
         r.agent !== '' && company && [p.agent, <Link to={`/${company.issuePrefix}/agents/${r.agent}`} className="text-accent hover:underline">{names(r.agent).name}</Link>], r.run !== '' && company && [p.run, <Link to={`/${company.issuePrefix}/runs/${r.run}`} className="text-accent hover:underline">{r.run.slice(0, 8)}</Link>],
         r.pid !== 0 && [p.parent, `${r.node}:${r.parent_pid}`], [p.role, r.role], r.machine_pid !== 0 && [p.machine, r.machine_pid], [p.restarts, r.restarts], [p.may, rights.length > 0 ? rights.join(', ') : p.nothing],
         [p.started, <Time at={r.started_at} />], [p.age, <Lasting from={r.started_at} to={r.ended_at} />], r.exit_code !== null && [p.exit, p.exitOf(r.exit_code, r.exit_reason)], r.error !== '' && [p.error, <span className="text-bad">{r.error}</span>]]} />

@@ -6,7 +6,7 @@ import { keys } from '../../cache'
 import { poll, useMembers, useRead } from '../../data'
 import { Page as Frame } from '../../frame/page'
 import { sizeOf } from '../../format'
-import { Button } from '../../parts/button'
+import { Button, IconButton } from '../../parts/button'
 import { Checkbox, Select } from '../../parts/form'
 import { Drawer } from '../../parts/overlay'
 import { rem } from '../../parts/scale'
@@ -25,12 +25,13 @@ import { leafOf, limitsOf, tookOf } from './words'
 
 const p = tr.processes
 type Line = Leaf<ReturnType<typeof leafOf>>
-export interface Search { tab?: string; node?: string; all?: boolean; show?: string; level?: string }
+export interface Search { tab?: string; node?: string; all?: boolean; app?: string; show?: string; level?: string }
 
 const near = (l: Line, name: string) => { const of = limitsOf(l.row).find((x) => x.name === name); return of && of.of > 0 && of.used >= 0.8 * of.of ? 'text-warn font-strong' : '' }
 const columns: Column<Line>[] = [
-  { id: 'address', head: p.address, width: 'minmax(104px,0.5fr)', cell: (l) => <span className="flex items-center" style={{ paddingLeft: rem(l.depth * 14) }}><code className={`font-mono text-xs ${l.row.pid === 0 ? 'font-strong' : ''}`}>{l.row.address}</code></span>, text: (l) => l.row.address },
+  { id: 'address', head: p.address, width: 'minmax(76px,0.5fr)', cell: (l) => <span className="flex items-center" style={{ paddingLeft: rem(l.depth * 14) }}><code className={`font-mono text-xs ${l.row.pid === 0 ? 'font-strong' : ''}`}>{l.row.address}</code></span>, text: (l) => l.row.address },
   { id: 'name', head: p.name, width: 'minmax(0,1fr)', cell: (l) => <span className={l.row.pid === 0 ? 'text-ink3' : ''}>{l.row.name}</span> },
+  { id: 'app', head: p.app, width: 'minmax(0,0.4fr)', from: 'desk', cell: (l) => <span className="text-ink2">{l.row.app}</span>, text: (l) => l.row.app },
   { id: 'kind', head: p.kind, width: '84px', from: 'tab', cell: (l) => <span className="text-ink2">{p.kinds[l.row.kind] ?? l.row.kind}</span> },
   { id: 'state', head: p.state, width: '108px', cell: (l) => <StatusMark status={l.row.state} label={p.states[l.row.state] ?? l.row.state} /> },
   { id: 'memory', head: p.memory, width: '84px', right: true, from: 'tab', cell: (l) => <span className={near(l, 'memory')}>{sizeOf(l.row.resource_usage.memory_bytes)}</span>, sort: (a, b) => a.row.resource_usage.memory_bytes - b.row.resource_usage.memory_bytes },
@@ -45,7 +46,7 @@ export function Page() {
   const set = (next: Search) => void go({ to: '.', search: Object.fromEntries(Object.entries({ ...s, ...next }).filter(([, v]) => v)) as never, replace: true })
   const tab = s.tab ?? 'processes'
   const [form, setForm] = useState<'spawn' | 'declare'>()
-  const commands: Record<string, string> = { processes: `selvage ps${s.all ? ' --all' : ''}${s.node ? ` --node ${s.node}` : ''}`, declared: 'selvage process declared', log: `selvage dmesg${s.node ? ` --node ${s.node}` : ''}${s.level ? ` --level ${s.level}` : ''}` }
+  const commands: Record<string, string> = { processes: `selvage ps${s.all ? ' --all' : ''}${s.node ? ` --node ${s.node}` : ''}${s.app ? ` --app ${s.app}` : ''}`, declared: 'selvage process declared', log: `selvage dmesg${s.node ? ` --node ${s.node}` : ''}${s.level ? ` --level ${s.level}` : ''}` }
   return (
     <Frame title={p.title} command={commands[tab] ?? 'selvage ps'} scroll={false}
       tools={tab === 'log' ? undefined : <Button look="primary" icon="plus" onClick={() => setForm(tab === 'declared' ? 'declare' : 'spawn')}>{tab === 'declared' ? p.declare : p.spawn}</Button>}
@@ -66,11 +67,11 @@ export function NodeChoice({ value, onChange, any }: { value: string | undefined
 }
 
 function Tree({ search: s, set }: { search: Search; set: (next: Search) => void }) {
-  const query = { all: s.all || undefined, node: s.node }
+  const query = { all: s.all || undefined, node: s.node, app: s.app }
   const all = useRead(keys.kernel('processes', query), '/api/v1/processes', { query }, { refetchInterval: poll, placeholderData: keepPreviousData })
   return (
     <>
-      <div className="no-print flex h-11 shrink-0 items-center gap-3 border-b border-line px-4"><NodeChoice value={s.node} onChange={(node) => set({ node })} any={p.anyNode} /><Checkbox label={p.ended} checked={!!s.all} onChange={(on) => set({ all: on })} /></div>
+      <div className="no-print flex h-11 shrink-0 items-center gap-3 border-b border-line px-4"><NodeChoice value={s.node} onChange={(node) => set({ node })} any={p.anyNode} /><Checkbox label={p.ended} checked={!!s.all} onChange={(on) => set({ all: on })} />{s.app && <span className="flex items-center gap-1 text-sm text-ink2">{p.ofApp(s.app)}<IconButton small icon="close" label={p.everyApp} onClick={() => set({ app: '' })} /></span>}</div>
       <Loaded of={all}>{(rows) => <Table label={p.title} rows={asTree(rows.map(leafOf))} columns={columns} keyOf={(l) => l.row.address} onOpen={(l) => set({ show: l.row.address })} openKey={s.show} dense empty={<Empty icon="processes" title={p.noMatch} why={p.emptyWhy} />} />}</Loaded>
     </>
   )
