@@ -254,6 +254,14 @@ func (c Config) Validate() error {
 			errs = append(errs, api.CheckBind(c.HTTP, c.Auth))
 		}
 	}
+	if _, err := net.ResolveUDPAddr("udp", c.Mesh); err != nil && c.Conn == nil {
+		errs = append(errs, fmt.Errorf("mesh address %q: give host:port, or :port for all interfaces: %w", c.Mesh, err))
+	}
+	for _, s := range c.Seeds {
+		if _, _, err := net.SplitHostPort(s); err != nil {
+			errs = append(errs, fmt.Errorf("seed %q: give host:port: %w", s, err))
+		}
+	}
 	errs = append(errs, c.validateTLS(), c.Backups.validate(), c.Profile.validate(c))
 	if len(c.Name) > maxName || strings.ContainsAny(c.Name, "/\n\x00") {
 		errs = append(errs, fmt.Errorf("name %q: at most %d bytes, no slash or line break", c.Name, maxName))

@@ -281,13 +281,14 @@ func TestAdvertisedAddressIsReachable(t *testing.T) {
 
 func TestConfigSaysAllThatIsWrong(t *testing.T) {
 	err := Config{HTTP: "0.0.0.0:3100", Auth: "local_trusted", TLS: "off", BehindProxy: true, TLSKey: "key", Name: "a/b",
-		Slots: -1, MaxProcesses: -1, Profile: ProfileSingle, Seeds: []string{"192.0.2.1:9470"},
-		MDNS: MDNSAuto}.withDefaults().Validate()
+		Slots: -1, MaxProcesses: -1, Profile: ProfileSingle, Seeds: []string{"192.0.2.1:9470", "nowhere"},
+		Mesh: "worse", MDNS: MDNSAuto}.withDefaults().Validate()
 	if err == nil {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{"data directory", "without authentication", "without TLS", "behind a proxy",
-		"both --tls-cert", "no slash", "slots", "max-processes", "takes no --join, --owner or --seed", "leave --mdns out"} {
+		"both --tls-cert", `mesh address "worse"`, `seed "nowhere"`, "no slash", "slots", "max-processes",
+		"takes no --join, --owner or --seed", "leave --mdns out"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not mention %q", err, want)
 		}

@@ -87,7 +87,7 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 	conf.Size, errs[2] = node.ParseSize(o.size)
 	profile, errs[3] = node.ParseProfile(o.profile)
 	if err := errors.Join(errs...); err != nil {
-		return cli.Misuse(err)
+		return cli.Misuse(errors.Join(err, conf.Validate()))
 	}
 	profile.Apply(conf, cmd.Flags().Changed)
 	conf.Version, conf.Labels = version, o.labels
