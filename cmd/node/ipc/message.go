@@ -84,8 +84,6 @@ var messageVerbs = []cli.Verb{
 		Path: ipcPath + "/monitors", Says: "{ref}", Fields: []cli.Field{{Place: 1, Member: "to"}, asProcess}},
 	{Use: "demonitor ID", Short: "End a monitor", Method: "DELETE", Path: ipcPath + "/monitors/{1}", Says: "ended",
 		Fields: []cli.Field{asProcess}},
-	{Use: "links", Short: "List what a process is linked to, and what it monitors", Path: ipcPath + "/links",
-		Fields: []cli.Field{asProcess}},
 	{Use: "inbox", Short: "Show how the inboxes of a node stand", Path: ipcPath + "/inboxes", Rows: "inboxes",
 		Columns: "PROCESS=address QUEUED=queued TAKEN=taken WAITING=waiting CREDITS=credits BYTES=bytes",
 		Fields:  []cli.Field{onNode}},

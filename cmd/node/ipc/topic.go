@@ -22,7 +22,7 @@ func Commands(c *cli.CLI) []*cobra.Command {
 	topic := cli.Noun(c, "topic", "Publish messages that many may read, and read them again", topicVerbs...)
 	topic.AddCommand(readTopic(c))
 	messages := cli.Noun(c, "ipc", "Messages between processes: send, request, receive, dead letters", messageVerbs...)
-	messages.AddCommand(followInbox(c))
+	messages.AddCommand(followInbox(c), listLinks(c))
 	return []*cobra.Command{topic, messages}
 }
 
