@@ -64,7 +64,7 @@ export const tr = {
   },
   watched: {
     title: 'Links and monitors', add: 'Watch another', none: 'It is linked to none, and monitors none.', link: 'link', monitor: 'monitor', unlink: 'End the link', demonitor: 'End the monitor', added: 'It is watched', dropped: 'It is watched no more',
-    to: 'Process', toHint: 'PID of a process of the same node', how: 'How', hows: { monitor: 'a monitor: it is told when the other ends', link: 'a link: when one crashes, the other ends, too' } as Record<string, string>,
+    to: 'Process', toHint: 'Its address, such as n2:14; a PID alone is of the same node', how: 'How', hows: { monitor: 'a monitor: it is told when the other ends', link: 'a link: when one crashes, the other ends, too' } as Record<string, string>,
   },
   subscriptions: {
     title: 'Topics that come into inboxes', add: 'Subscribe an inbox', none: 'No inbox of this node is subscribed to a topic.', pid: (n: string) => `PID ${n}`, upTo: (n: string) => `read up to ${n}`, drop: (p: string) => `Unsubscribe from ${p}`,

@@ -5,6 +5,7 @@ import { asTree } from '../goals/tree'
 import { payloadText } from '../messages/payload'
 import { added, mostKept, type Message } from '../topics/tail'
 import { bodyOf, wrongIn } from './form'
+import { watchesOf } from './watched'
 import { argsOf, leafOf, limitsOf, lineOf, outputOf, tookOf, type Row } from './words'
 
 describe('a command line', () => {
@@ -33,6 +34,10 @@ it('processes stand below their parents, each node by itself', () => {
 
 it('use is told against limits, and a limit of 0 is none', () => {
   expect(limitsOf(row('n1', 3)).slice(0, 2)).toEqual([{ name: 'memory', used: 300, of: 400, text: '300 B of 400 B' }, { name: 'cpu', used: 5, of: 0, text: '5 ms, no limit' }])
+})
+
+it('links and monitors are told by address, also those of other nodes', () => {
+  expect(watchesOf({ links: [4], monitors: [{ ref: 'm1', process: 5 }], far: [{ ref: '', process: 'n2:7' }, { ref: 'm2', process: 'n3:8' }] } as never, 'n1')).toEqual([{ of: 'n1:4', ref: '' }, { of: 'n1:5', ref: 'm1' }, { of: 'n2:7', ref: '' }, { of: 'n3:8', ref: 'm2' }])
 })
 
 it('output is the pieces of the lines of a log', () => expect(outputOf('{"chunk":"a\\n"}\n{"other":1}\nbroken\n{"chunk":"b"}\n')).toBe('a\nb'))

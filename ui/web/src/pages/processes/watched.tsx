@@ -2,7 +2,7 @@
 import { useState } from 'react'
 import { keys } from '../../cache'
 import { poll, useRead, useWrite } from '../../data'
-import { del, post } from '../../http'
+import { del, post, type Schemas } from '../../http'
 import { Button, IconButton } from '../../parts/button'
 import { FormDialog } from '../../parts/formdialog'
 import type { Values } from '../../parts/jsonform'
@@ -15,6 +15,12 @@ import type { Row } from './words'
 
 const x = tr.watched
 
+/** watchesOf are the links of a process, and then its monitors, each with the address of the other; those of other nodes come last. */
+export function watchesOf(all: Schemas['ApiWatches'], node: string): { of: string; ref: string }[] {
+  const far = all.far.map((f) => ({ of: f.process, ref: f.ref }))
+  return [...all.links.map((pid) => ({ of: `${node}:${pid}`, ref: '' })), ...all.monitors.map((m) => ({ of: `${node}:${m.process}`, ref: m.ref })), ...far]
+}
+
 /** Links and monitors are of one node, and that node alone tells them: no entry of the chain does. */
 export function Watched({ row: r }: { row: Row }) {
   const query = { process: r.pid }
@@ -23,16 +29,15 @@ export function Watched({ row: r }: { row: Row }) {
   const [adding, setAdding] = useState(false)
   const reread = () => [key]
   const add = useWrite<Values, unknown>({ call: (v) => { const body = { to: String(v['to']).trim() }; return v['how'] === 'link' ? post('/api/v1/ipc/links', { query }, body) : post('/api/v1/ipc/monitors', { query }, body) }, reread, onDone: () => { setAdding(false); toast({ text: x.added }) } })
-  const unlink = useWrite<number, unknown>({ call: (pid) => del('/api/v1/ipc/links/{link}', { path: { link: String(pid) }, query }), reread, onDone: () => toast({ text: x.dropped }) })
+  const unlink = useWrite<string, unknown>({ call: (of) => del('/api/v1/ipc/links/{link}', { path: { link: of }, query }), reread, onDone: () => toast({ text: x.dropped }) })
   const drop = useWrite<string, unknown>({ call: (ref) => del('/api/v1/ipc/monitors/{monitor}', { path: { monitor: ref }, query }), reread, onDone: () => toast({ text: x.dropped }) })
   if (!all) return null
-  const address = (pid: number) => `${r.node}:${pid}`
+  const watches = watchesOf(all, r.node)
   return (
     <Section title={x.title} aside={<Button small icon="plus" onClick={() => setAdding(true)}>{x.add}</Button>}>
-      {all.links.length + all.monitors.length === 0 ? <p className="text-sm text-ink2">{x.none}</p> : (
+      {watches.length === 0 ? <p className="text-sm text-ink2">{x.none}</p> : (
         <Lines label={x.title}>
-          {all.links.map((pid) => <LineOf key={pid}><Front><code className="font-mono text-xs">{address(pid)}</code></Front><Badge>{x.link}</Badge><IconButton small icon="close" label={x.unlink} onClick={() => unlink.mutate(pid)} /></LineOf>)}
-          {all.monitors.map((m) => <LineOf key={m.ref}><Front><code className="font-mono text-xs">{address(m.process)}</code></Front><Badge>{x.monitor}</Badge><IconButton small icon="close" label={x.demonitor} onClick={() => drop.mutate(m.ref)} /></LineOf>)}
+          {watches.map((w) => <LineOf key={w.of + w.ref}><Front><code className="font-mono text-xs">{w.of}</code></Front><Badge>{w.ref ? x.monitor : x.link}</Badge><IconButton small icon="close" label={w.ref ? x.demonitor : x.unlink} onClick={() => (w.ref ? drop.mutate(w.ref) : unlink.mutate(w.of))} /></LineOf>)}
         </Lines>
       )}
       {adding && <FormDialog title={x.add} action={x.add} busy={add.isPending} initial={{ how: 'monitor' }} onClose={() => setAdding(false)} onSave={(v) => add.mutate(v)}
