@@ -24,6 +24,7 @@ var whole = map[string]string{
 // unseen are the parameters whose effect a town does not show, each with the reason.
 var unseen = map[string]string{
 	"/api/v1/topics?pattern":                                        "the company has no topic",
+	"/api/v1/processes?app":                                         "no node answers, and such a one is always shown",
 	"*?companyId":                                                   "the company of a name; the path has an ID",
 	"/api/environments/{id}/leases?status":                          "the environment has none",
 	"/api/issues/{id}/heartbeat-context?wakeCommentId":              "it adds a comment and leaves out none",
