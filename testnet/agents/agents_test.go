@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -67,11 +68,14 @@ type vendor struct {
 	gone   int           // askers who left while an answer stood still
 }
 
-// look is what the tool does: what the agent can see of its environment. It ends
-// late, because Gemini CLI on a busy machine loses what a command writes just before
-// its end.
+// look is what the tool does: what the agent can see of its environment.
 const look = "env; cat /proc/self/environ; echo seen-$PAPERCLIP_RUN_ID; echo issue=$PAPERCLIP_TASK_ID; echo " +
 	"mine=$MINE; pwd; sleep 2"
+
+// unread follows look where a tool has a terminal: Gemini CLI closes that a fifth of a second after
+// the command has ended, and on a busy machine loses what it has not read by then. More is written
+// than a terminal holds, so that what was before is read; none of it can be seen.
+const unread = `; head -c 300000 /dev/zero | tr '\0' '\r'; sleep 2`
 
 func newVendor(t *testing.T, answer func(path, body string) (head, tail string)) *vendor {
 	v := &vendor{keys: map[string]bool{}}
@@ -257,7 +261,11 @@ func chat(tool string) func(path, body string) (head, tail string) {
 		message := `{"role":"assistant","content":"I have looked around."}`
 		finish := "stop"
 		if !strings.Contains(body, `"role":"tool"`) && works(body) {
-			args, _ := json.Marshal(map[string]string{"command": look, "description": "Looks around"})
+			command := look
+			if tool == "run_shell_command" {
+				command += unread
+			}
+			args, _ := json.Marshal(map[string]string{"command": command, "description": "Looks around"})
 			quoted, _ := json.Marshal(string(args))
 			message = `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_1",` +
 				`"type":"function","function":{"name":"` + tool + `","arguments":` + string(quoted) + `}}]}`
@@ -360,6 +368,9 @@ type odd struct {
 	signs    bool // it keeps what its model signed
 }
 
+// results begins what the model is told of the result of its tool, in each of the dialects.
+var results = regexp.MustCompile(`"tool_result"|"function_call_output"|"functionResponse"|"role": ?"tool"`)
+
 // Each of the command lines does its work through the gateway: it runs, goes on
 // with its session, is paid for, can be stopped as a whole, and sees no key.
 func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
@@ -449,8 +460,11 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 				t.Error("what the model signed did not come back to it")
 			}
 			if t.Failed() {
-				last := up.last() // what a tool answered is at its end
-				t.Logf("the model was told last:\n%.2000s\n[...]\n%s\n%s", last, last[max(0, len(last)-10_000):], log)
+				last, result := up.last(), ""
+				if at := results.FindStringIndex(last); at != nil {
+					result = last[max(0, at[0]-6000):]
+				}
+				t.Logf("the model was told last:\n%.2000s\n[...]\n%.12000s\n%s", last, result, log)
 			}
 			for _, leak := range []string{"sk-of-the-", canary} {
 				if strings.Contains(sent, leak) {
