@@ -122,7 +122,15 @@ func refuseLocal(v Voice, verdict governance.Verdict, version uint64, reason, ap
 		return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Denied: %s", reason)
 	}
 	return core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details,
-		"Denied by %s: %s", v.speaker(), reason)
+		"Denied by %s: %s. %s", v.speaker(), reason, v.next())
+}
+
+// next says what an agent can do whose act is denied.
+func (v Voice) next() string {
+	if v.Branch == governance.Accessing {
+		return "A person who may change this path can grant it: selvage tree grant"
+	}
+	return "Do something else, or ask a person: selvage govern decisions shows them why"
 }
 
 // Refusal is what a node tells an agent whose act was put before a person, or was denied after all; nil: it is granted.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -115,6 +116,46 @@ func TestAPersonPermitsARequest(t *testing.T) {
 	if n := asked.Load(); n != 1 {
 		t.Errorf("%d requests under a permit for one", n)
 	}
+	// What a critical rule or the access policy denies reaches nobody, and the agent is told why.
+	denied := func(n int, by, told string) {
+		t.Helper()
+		b.Must(0, "POST", "/api/agents/"+ada.ID+"/wakeup", map[string]any{"source": "on_demand"}, nil)
+		b.Until("the run that is denied is over", ended(n))
+		id := b.runsOf(0, of, ada.ID)[0].ID
+		var log struct{ Content string }
+		b.Must(0, "GET", "/api/heartbeat-runs/"+id+"/log", nil, &log, b.Seen()...)
+		if !strings.Contains(log.Content, told) {
+			t.Errorf("the agent was told %q, want %q", log.Content, told)
+		}
+		b.Until("the denial is on the chain", func() bool { // rules that only warn may speak too
+			chain, deny := strings.CutPrefix(b.decidedOf(of, id), "deny network.egress by ")
+			return deny && !strings.Contains(chain, " ") && slices.Contains(strings.Split(chain, "+"), by)
+		})
+		if n := asked.Load(); n != 1 {
+			t.Errorf("%d requests, one of them was denied", n)
+		}
+	}
+	b.law("T-1", "critical", "network.egress")
+	denied(4, "T-1", "Denied by rule T-1 of the constitution: ")
+	const host = "/network/hosts/127.0.0.1"
+	b.Must(0, "POST", "/api/v1/tree/grants", map[string]any{"path": host, "subject": "*", "deny": true}, nil)
+	b.law("T-1", "critical", "tool.execute")
+	denied(5, "ACCESS-POLICY", "Denied by the access policy of the resource tree: the agent may not use "+host)
+}
+
+// decidedOf says what the chain says that the gate decided in a run other than low-risk permits.
+func (b *Bed) decidedOf(of ledger.CompanyID, run string) string {
+	b.t.Helper()
+	var page []struct {
+		Decision, Action string
+		Rules            []string `json:"spoken_rules"`
+	}
+	b.Must(0, "GET", "/api/v1/govern/decisions?companyId="+string(of)+"&runId="+run, nil, &page, b.Seen()...)
+	var all []string
+	for _, d := range page {
+		all = append(all, d.Decision+" "+d.Action+" by "+strings.Join(d.Rules, "+"))
+	}
+	return strings.Join(all, ", ")
 }
 
 // A model call and the execution of a tool wait for a person and are done when they are given again over HTTP: the call
