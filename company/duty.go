@@ -41,8 +41,9 @@ const (
 )
 
 var dutyKinds = []Kind{
-	{Name: KindNodeCordon, From: FromRoster, Weight: Weights.MeshSettings, Do: ledger.Typed(cordon)},
-	{Name: KindNodeUncordon, From: FromRoster, Weight: Weights.MeshSettings, Do: ledger.Typed(uncordon)},
+	{Name: KindNodeCordon, From: FromRoster, Weight: Weights.MeshSettings, Target: NodeFirst, Do: ledger.Typed(cordon)},
+	{Name: KindNodeUncordon, From: FromRoster, Weight: Weights.MeshSettings, Target: NodeFirst,
+		Do: ledger.Typed(uncordon)},
 }
 
 func member(tx *ledger.Tx, id string) error {

@@ -88,10 +88,10 @@ func (k Kind) Has(t Traits) bool { return k.Traits&t == t }
 var meshKinds = []Kind{
 	{Name: ledger.KindGenesis, From: FromRoster, Weight: Weights.Upkeep},
 	{Name: ledger.KindEpoch, From: FromNode, Weight: Weights.ByNodes},
-	{Name: ledger.KindNodeAdmit, From: FromRoster, Weight: Weights.AdmittingNodes},
-	{Name: ledger.KindNodeRevoke, From: FromRoster, Weight: Weights.Expelling},
-	{Name: ledger.KindTokenCreate, From: FromRoster, Weight: Weights.AdmittingNodes},
-	{Name: ledger.KindTokenRevoke, From: FromRoster, Weight: Weights.AdmittingNodes},
+	{Name: ledger.KindNodeAdmit, From: FromRoster, Weight: Weights.AdmittingNodes, Target: AllNodes},
+	{Name: ledger.KindNodeRevoke, From: FromRoster, Weight: Weights.Expelling, Target: NodeFirst},
+	{Name: ledger.KindTokenCreate, From: FromRoster, Weight: Weights.AdmittingNodes, Target: AllNodes},
+	{Name: ledger.KindTokenRevoke, From: FromRoster, Weight: Weights.AdmittingNodes, Target: AllNodes},
 	{Name: ledger.KindOwnerAdd, From: FromBoard, Weight: Weights.AdmittingNodes},
 	{Name: ledger.KindSessionOpen, From: FromNode, Weight: Weights.ByNodes},
 	{Name: ledger.KindSessionEnd, From: FromNode, Weight: Weights.ByNodes},
@@ -99,7 +99,7 @@ var meshKinds = []Kind{
 	{Name: ledger.KindTimeStep, From: FromRoster, Weight: Weights.Upkeep},
 	{Name: ledger.KindFeatureRaise, From: FromRoster, Weight: Weights.Upkeep},
 	{Name: ledger.KindKeysRotate, From: FromRoster, Weight: Weights.Upkeep},
-	{Name: ledger.KindNodeUpdate, From: FromRoster, Weight: Weights.Upkeep},
+	{Name: ledger.KindNodeUpdate, From: FromRoster, Weight: Weights.MeshSettings, Target: NodeFirst},
 }
 
 // kernel is the kernel's own Rules.
@@ -146,6 +146,26 @@ func AgentFirst(cmd *ledger.Command) string {
 		return ""
 	}
 	return "agents/" + p.Agent
+}
+
+// PeersPath is where the nodes of the mesh stand in the resource tree.
+const PeersPath = "/network/peers"
+
+// NodePath returns where a node stands in the resource tree.
+func NodePath(node string) string { return PeersPath + "/" + node }
+
+// AllNodes is the Target of kinds that are about who becomes a node.
+func AllNodes(*ledger.Command) string { return PeersPath }
+
+// NodeFirst is the Target of kinds whose payload begins with the node that they are about.
+func NodeFirst(cmd *ledger.Command) string {
+	var p struct {
+		Node string `cbor:"1,keyasint"`
+	}
+	if ledger.Unmarshal(cmd.Payload, &p) != nil || p.Node == "" {
+		return ""
+	}
+	return NodePath(p.Node)
 }
 
 // issueFirst is the Reads of kinds whose payload begins with the issue's ID.

@@ -2,12 +2,14 @@ package scheduler
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -57,6 +59,11 @@ func TestEachCriterionDecides(t *testing.T) {
 	}{
 		"adapter": {adapter: "wasm", before: again(1, func(p *peer) { p.kinds = []string{"wasm"} }),
 			why: "has no adapter wasm"},
+		"access policy": {before: func(m *mesh) {
+			m.must(board("resource_tree.grant", "", rules.SaveTreeGrant{Path: company.NodePath(string(m.nodes[0].id())),
+				Subject: "company:" + string(acme), Deny: true}))
+		}, why: "the agent may not use /network/peers/%0: on /network/peers/%0 for company:" + string(acme) +
+			" it is denied"},
 		"label": {wish: `{"labels":["ssd"]}`, before: label(1, "ssd"), why: "lacks label ssd"},
 		"another label": {wish: `{"labels":["ssd","eu"]}`, before: func(m *mesh) {
 			label(0, "ssd")(m)
@@ -148,8 +155,9 @@ func TestEachCriterionDecides(t *testing.T) {
 				if on := m.on(m.run(id)); on != 1 {
 					t.Errorf("it went to node %d: %+v", on, m.placement(id))
 				}
-				if got := m.refusal(id, 0); got != c.why {
-					t.Errorf("of the first node is said %q, want %q", got, c.why)
+				why := strings.ReplaceAll(c.why, "%0", string(m.nodes[0].id()))
+				if got := m.refusal(id, 0); got != why {
+					t.Errorf("of the first node is said %q, want %q", got, why)
 				}
 				if p := m.placement(id); len(p.Candidates) != 2 || p.Node != core.NullText(m.nodes[1].id()) ||
 					p.Candidates[0].Node != string(p.Node) || p.Candidates[0].Refusal != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
@@ -144,7 +145,7 @@ func choose(tx *ledger.Tx, live []Beat, now core.Time, last ledger.CompanyID) (p
 	}
 	for _, r := range queued {
 		p := placement{company: r.Company, run: r.ID}
-		best := p.choose(tx, r, benches, away)
+		best := p.choose(tx, r, benches, away, now)
 		switch {
 		case best >= 0:
 			benches[best].busy++
@@ -187,18 +188,23 @@ func reasons(p company.Placement) (s string) {
 const notHeard = "is not heard"
 
 // choose rates all benches for r and returns the index of the best, -1 for none. It
-// lists the absent nodes, away, beside them.
-func (p *placement) choose(tx *ledger.Tx, r entity.Run, benches []bench, away []company.Candidate) int {
+// lists the absent nodes, away, beside them. The access policy of the resource tree may keep
+// the agent from a node.
+func (p *placement) choose(tx *ledger.Tx, r entity.Run, benches []bench, away []company.Candidate, now core.Time) int {
 	adapter, want := company.NeedsOf(tx, r)
 	secrets := secret.NeedsSecrets(tx, r)
 	session, workspace := place.Affinity(tx, r)
 	n, wanted := ledger.FindNode(tx, identity.NodeID(want.Node))
 	wanted = wanted && n.Member()
+	closed := govern.RunsAt(tx, r.Company, r.Agent, now)
 	best, low := -1, int64(0)
 	p.never = len(benches) > 0 && len(away) == 0
 	p.why.Candidates = slices.Clone(away)
 	for i, b := range benches {
 		why, passes := b.refuses(adapter, want, secrets, wanted)
+		if why == "" {
+			why = closed(string(b.Node))
+		}
 		c := company.Candidate{Node: string(b.Node), Refusal: core.NullText(why)}
 		if why == "" || passes {
 			p.never = false

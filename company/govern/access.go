@@ -163,7 +163,11 @@ func countPolicy(tx *ledger.Tx, p string, by int64) {
 // policed reports whether the policy of the resource tree can say something about acts in a company. For nearly all
 // companies without a grant the constitution alone says that it can not.
 func policed(tx *ledger.Tx, s Constitution, of ledger.CompanyID) bool {
-	return s.Policies && of != "" && (s.PolicyOf == 0 || s.PolicyOf&policyBit(companiesPath+string(of)) != 0) &&
+	if of == "" {
+		return s.Policies && (s.PolicyOf == 0 || s.PolicyOf == everyCompany) &&
+			outsidePolicy.Look(tx, outsideCompanies) != nil
+	}
+	return s.Policies && (s.PolicyOf == 0 || s.PolicyOf&policyBit(companiesPath+string(of)) != 0) &&
 		(companyPolicies.Look(tx, of, ofCompany) != nil || outsidePolicy.Look(tx, outsideCompanies) != nil)
 }
 
@@ -193,14 +197,23 @@ type Access struct {
 	Also []string `cbor:"6,keyasint,omitempty"`
 }
 
-// accessOf returns what the policy is asked about an act, nil where no grant concerns it. It is about agents: people
-// have their roles, and could not mend a policy that is about them.
+// accessOf returns what the policy is asked about an act, nil where no grant concerns it. It is about agents, and where
+// the act is about a node it is about people too: those whom a grant there names. What is said of all, or of a company,
+// is about agents, so that who closes something to all can still mend it.
 func accessOf(tx *ledger.Tx, s Constitution, act governance.Act, class governance.Class, when moment) *Access {
-	if !policed(tx, s, act.Company) || act.Agent == "" || entity.AgentTable.Look(tx, act.Company, act.Agent) == nil {
+	if !policed(tx, s, act.Company) || act.Agent == "" {
 		return nil
 	}
-	q := &Access{Path: act.Target, Action: governance.Needed(class), At: int64(when.at), Also: alsoAt(act),
-		Subjects: []string{"agent:" + act.Agent, "company:" + string(act.Company), "*"}}
+	q := &Access{Path: act.Target, Action: governance.Needed(class), At: int64(when.at)}
+	switch {
+	case when.person && governance.Below(act.Target, company.PeersPath) &&
+		!strings.HasPrefix(act.Action, "resource_tree."):
+		q.Subjects = []string{aPerson + act.Agent}
+	case !when.person && act.Company != "" && entity.AgentTable.Look(tx, act.Company, act.Agent) != nil:
+		q.Subjects, q.Also = []string{"agent:" + act.Agent, "company:" + string(act.Company), "*"}, alsoAt(act)
+	default:
+		return nil
+	}
 	if governance.CheckPath(q.Path) != nil {
 		q.Path = companiesPath + string(act.Company)
 	}
@@ -225,25 +238,68 @@ func accessOf(tx *ledger.Tx, s Constitution, act governance.Act, class governanc
 	return q
 }
 
+// aPerson begins the name that a person has in grants.
+const aPerson = "user:"
+
 // AccessPolicy is the name under which the policy speaks.
 const AccessPolicy = "ACCESS-POLICY"
 
-// hear returns the decision with what the policy says. Where no grant is for who acts it says nothing.
-func (q *Access) hear(d governance.Decision) governance.Decision {
+// says returns why the policy denies the act, "" where it does not.
+func (q *Access) says() string {
 	for _, at := range append([]string{q.Path}, q.Also...) {
 		a := governance.Permits(q.Grants, q.Subjects, at, q.Action, q.At)
 		if a.By == nil || a.Allowed {
 			continue
 		}
-		said := " for " + a.By.Subject + " it is denied"
+		who, said := "the agent", " for "+a.By.Subject+" it is denied"
+		if strings.HasPrefix(q.Subjects[0], aPerson) {
+			who = q.Subjects[0]
+		}
 		if !a.By.Deny {
 			said = " " + a.By.Subject + " is " + string(a.By.Role)
 		}
-		return d.Heard(governance.Accessing, []string{AccessPolicy}, governance.Voice{Rule: AccessPolicy,
-			Title: "Access policy of the resource tree", Severity: governance.Critical, Verdict: governance.Deny,
-			Reason: "the agent may not " + q.Action + " " + at + ": on " + a.By.Path + said})
+		return who + " may not " + q.Action + " " + at + ": on " + a.By.Path + said
 	}
-	return d.Heard(governance.Accessing, []string{AccessPolicy})
+	return ""
+}
+
+// hear returns the decision with what the policy says. Where no grant is for who acts it says nothing.
+func (q *Access) hear(d governance.Decision) governance.Decision {
+	why := q.says()
+	if why == "" {
+		return d.Heard(governance.Accessing, []string{AccessPolicy})
+	}
+	return d.Heard(governance.Accessing, []string{AccessPolicy}, governance.Voice{Rule: AccessPolicy,
+		Title: "Access policy of the resource tree", Severity: governance.Critical, Verdict: governance.Deny, Reason: why})
+}
+
+// RunsAt returns what says why runs of an agent may not be on a node, "" where they may. It is asked when a run is
+// placed.
+func RunsAt(tx *ledger.Tx, of ledger.CompanyID, agent string, at core.Time) func(node string) string {
+	s, err := InForce(tx)
+	if err != nil {
+		return func(string) string { return "the constitution can not be read" }
+	}
+	if !policed(tx, s, of) {
+		return func(string) string { return "" }
+	}
+	return func(node string) string {
+		q := accessOf(tx, s, governance.Act{Company: of, Agent: agent, Target: company.NodePath(node)}, governance.Work,
+			moment{at: at})
+		if q == nil {
+			return ""
+		}
+		return q.says()
+	}
+}
+
+// Says returns what the access policy says about an act: whether it was asked, and why it denies the act, "" where it
+// does not.
+func (b *Beside) Says() (asked bool, why string) {
+	if b == nil || b.Access == nil {
+		return false, ""
+	}
+	return true, b.Access.says()
 }
 
 // DeniedByAccess reports whether a refusal of an act is that of the access policy.

@@ -3,6 +3,7 @@ package govern
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
@@ -129,9 +130,14 @@ func (b *Beside) Findings() []filters.Finding {
 	return filters.Decide(*b.Filters)
 }
 
-// BesideOf returns what is asked about an act at a time beside the rules, nil for nothing.
+// BesideOf returns what is asked about an act at a time beside the rules, nil for nothing. The agent "user:ID" is a
+// person.
 func BesideOf(tx *ledger.Tx, s Constitution, act governance.Act, said governance.Decision, at core.Time) *Beside {
-	return besideOf(tx, s, act, said, moment{at: at})
+	when := moment{at: at}
+	if act.Agent, when.person = strings.CutPrefix(act.Agent, aPerson); when.person {
+		act.Company = ""
+	}
+	return besideOf(tx, s, act, said, when)
 }
 
 func besideOf(tx *ledger.Tx, s Constitution, act governance.Act, said governance.Decision, when moment) *Beside {

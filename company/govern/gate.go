@@ -29,6 +29,7 @@ func Weigh(c *ledger.Context) error {
 		return nil
 	}
 	when := momentOf(c)
+	when.person = core.IsBoard(c)
 	act := actOf(c.Tx, c.Cmd, kind, s, of.rank, when)
 	if of.past {
 		act.Context.Past = counted(c.Tx, act.Company, c.Cmd.Actor, act.Action).Past(core.TimeOf(c.Now))
@@ -125,6 +126,7 @@ type moment struct {
 	at     core.Time
 	height uint64
 	adrift bool // at a node without a lease
+	person bool // a person acts, not an agent
 }
 
 func momentOf(c *ledger.Context) moment { return moment{at: core.TimeOf(c.Now), height: c.Height} }

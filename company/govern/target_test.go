@@ -1,15 +1,20 @@
 package govern_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/govern"
+	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/governance"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // The path of a host has its labels from the last to the first, so that a domain is above what is in it. What is no
@@ -168,5 +173,122 @@ func TestWhereAPolicyIs(t *testing.T) {
 	d.Must(t, companytest.Board, "resource_tree.revoke", rules.DropTreeGrant{Path: at, Subject: "*"}, nil)
 	if s := now(); s.Policies || s.PolicyOf != 0 {
 		t.Errorf("without any: %t %b", s.Policies, s.PolicyOf)
+	}
+}
+
+// Acts about a node ask the path of the node: a denial there stops a person whom it names, and nobody else, from what
+// sets the node up, from admitting nodes and from processes there; a nearer grant permits it. What is said of all, and
+// what other paths say, is not about people. What was denied is decided the same again.
+func TestNodesHaveAPolicy(t *testing.T) {
+	t.Parallel()
+	d := companytest.NewDesk(t)
+	d.Found(t, "Acme")
+	kim, lee := "kim", "lee"
+	one, two := company.NodePath("n1"), company.NodePath("n2")
+	grant := func(p, subject string, role governance.TreeRole) {
+		t.Helper()
+		g := govern.TreeGrant{Path: p, Subject: subject, Role: string(role), Deny: role == ""}
+		if err := govern.PutTreeGrant(d.Tx, g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	weigh := func(who, kind string, payload any) error {
+		c := d.Context(companytest.Board, kind, payload)
+		c.Cmd.Actor, c.Cmd.Company = ledger.Actor{Type: "user", ID: who}, ""
+		c.Tx = d.Tx.Child()
+		err := govern.Weigh(c)
+		c.Tx.Merge()
+		return err
+	}
+	acts := func(node string) map[string]any {
+		return map[string]any{company.KindNodeCordon: company.Cordon{Node: node, Drain: true},
+			company.KindNodeUncordon: company.Uncordon{Node: node},
+			ledger.KindNodeRevoke:    ledger.NodeRevoke{Node: identity.NodeID(node)},
+			ledger.KindNodeUpdate:    ledger.NodeUpdate{Node: identity.NodeID(node), Labels: &[]string{"gpu"}},
+			replica.KindSpawn:        replica.Order{Node: node}, replica.KindElevate: replica.Order{Node: node, PID: 3},
+			replica.KindKill: replica.Order{Node: node, PID: 3}, replica.KindDeclare: replica.Declare{Node: node}}
+	}
+	want := func(when, who, node, said string) {
+		t.Helper()
+		for kind, payload := range acts(node) {
+			err := weigh(who, kind, payload)
+			if said == "" && err != nil || said != "" && (!govern.DeniedByAccess(err) || !strings.Contains(err.Error(), said)) {
+				t.Fatalf("%s, %s of %s: %v, want %q", when, kind, node, err, said)
+			}
+		}
+	}
+	want("without a policy", kim, "n1", "")
+	grant("/network", "*", "")
+	grant("/companies", "user:kim", "")
+	want("closed to all agents", kim, "n1", "")
+	grant(one, "user:kim", "")
+	want("denied", kim, "n1", "user:kim may not ")
+	want("denied", kim, "n1", one+": on "+one+" for user:kim it is denied")
+	want("another node", kim, "n2", "")
+	want("another person", lee, "n1", "")
+	if err := weigh(kim, ledger.KindTokenCreate, ledger.TokenCreate{}); err != nil {
+		t.Fatalf("admission: %v", err)
+	}
+	grant(company.PeersPath, "user:lee", "")
+	want("denied above", lee, "n2", two+": on "+company.PeersPath+" for user:lee it is denied")
+	for kind, payload := range map[string]any{ledger.KindTokenCreate: ledger.TokenCreate{},
+		ledger.KindNodeAdmit: ledger.NodeAdmit{}} {
+		if err := weigh(lee, kind, payload); !govern.DeniedByAccess(err) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	grant(two, "user:lee", governance.TreeAdmin)
+	want("granted nearer", lee, "n2", "")
+	drop := rules.DropTreeGrant{Path: company.PeersPath, Subject: "user:lee"}
+	if err := weigh(lee, "resource_tree.revoke", drop); err != nil {
+		t.Errorf("what is said of a node keeps nobody from changing it: %v", err)
+	}
+	denied := slices.DeleteFunc(slices.Collect(govern.Decisions(d.Tx, "", govern.Query{})),
+		func(x govern.Decision) bool { return x.Said.Verdict != governance.Deny })
+	if len(denied) == 0 {
+		t.Fatal("no denial is kept")
+	}
+	for _, x := range denied {
+		s, err := govern.VersionOf(d.Tx, x.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := govern.GateOf(d.Tx, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Act.Target == "" || x.Beside == nil || x.Beside.Access == nil || !x.Again(g).Equal(x.Said) {
+			t.Errorf("kept as %+v", x)
+		}
+	}
+}
+
+// Runs of an agent are not placed on a node that the policy keeps from the agent, its company or all.
+func TestRunsHaveAPolicyOfTheirNode(t *testing.T) {
+	t.Parallel()
+	d := companytest.NewDesk(t)
+	d.Found(t, "Acme")
+	ada, bob := d.Agent("Ada"), d.Agent("Bob")
+	says := func(agent, node string) string {
+		return govern.RunsAt(d.Tx, d.Company, agent, core.TimeOf(d.Now))(node)
+	}
+	if why := says(ada, "n1"); why != "" {
+		t.Fatal(why)
+	}
+	for _, g := range []govern.TreeGrant{{Path: company.PeersPath, Subject: "*", Deny: true},
+		{Path: company.NodePath("n2"), Subject: "company:" + string(d.Company), Role: "operator"},
+		{Path: company.NodePath("n2"), Subject: "agent:" + bob, Deny: true}} {
+		if err := govern.PutTreeGrant(d.Tx, g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range []struct{ agent, node, want string }{
+		{ada, "n1", "the agent may not use /network/peers/n1: on /network/peers for * it is denied"},
+		{ada, "n2", ""},
+		{bob, "n2", "the agent may not use /network/peers/n2: on /network/peers/n2 for agent:" + bob + " it is denied"},
+	} {
+		if got := says(x.agent, x.node); got != x.want {
+			t.Errorf("%s: %q, want %q", x.node, got, x.want)
+		}
 	}
 }

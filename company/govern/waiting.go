@@ -210,6 +210,7 @@ func decideAgain(c *ledger.Context, w waiting, approved bool) (Decision, error) 
 		return Decision{}, errUnreadable(fmt.Errorf("there is no command %s", w.Kind))
 	}
 	when := momentOf(c)
+	when.person = w.Actor.Type == "user"
 	if w.Act != nil {
 		known := w.Act.Context
 		act := actOfLocal(c.Tx, s, Local{Action: w.Act.Action, Agent: w.Actor.ID, Company: c.Cmd.Company, Run: w.Run,

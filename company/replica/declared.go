@@ -171,13 +171,13 @@ const (
 var Rules = company.Rules{
 	Kinds: []company.Kind{
 		{Name: KindSpawn, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
-			Weight: company.Weights.Spawning, Do: ledger.Typed(order)},
+			Weight: company.Weights.Spawning, Target: company.NodeFirst, Do: ledger.Typed(order)},
 		{Name: KindElevate, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
-			Weight: company.Weights.Empowering, Do: ledger.Typed(order)},
+			Weight: company.Weights.Empowering, Target: company.NodeFirst, Do: ledger.Typed(order)},
 		{Name: KindKill, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork,
-			Weight: company.Weights.Steering, Do: ledger.Typed(order)},
+			Weight: company.Weights.Steering, Target: company.NodeFirst, Do: ledger.Typed(order)},
 		{Name: KindDeclare, From: company.FromBoard, Traits: company.AdminsOnly, Weight: company.Weights.MeshSettings,
-			Do: ledger.Typed(declare)},
+			Target: onNode, Do: ledger.Typed(declare)},
 		{Name: KindRemove, From: company.FromBoard, Traits: company.AdminsOnly, Weight: company.Weights.MeshSettings,
 			Do: ledger.Typed(remove)},
 		{Name: KindPlace, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(placeReplica)},
@@ -185,6 +185,15 @@ var Rules = company.Rules{
 	},
 	NodeLost:  loseReplicas,
 	Processes: starter{},
+}
+
+// onNode is the node that a process is declared for, "" for any.
+func onNode(cmd *ledger.Command) string {
+	var p Declare
+	if ledger.Unmarshal(cmd.Payload, &p) != nil || p.Node == "" {
+		return ""
+	}
+	return company.NodePath(p.Node)
 }
 
 var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
