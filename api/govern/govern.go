@@ -58,6 +58,7 @@ type (
 		Environment string `json:"environment,omitempty" enum:"dev,staging,prod" doc:"that of the company unless given; the threshold is 0.9, 0.6 and 0.3, without one 0.7; an agent can not say dev"`
 		Command     string `json:"command,omitempty" maxLength:"4096" maxBytes:"4096"`
 		Path        string `json:"path,omitempty" maxLength:"4096" maxBytes:"4096"`
+		Target      string `json:"target,omitempty" maxLength:"1024" maxBytes:"1024" doc:"path in the resource tree that the act is about, for its access policy; that of the company unless given"`
 		Workspace   string `json:"workspace,omitempty" maxLength:"4096" maxBytes:"4096" doc:"folder of the agent; not believed from an agent"`
 		Data        string `json:"data,omitempty" enum:"public,personal,human-subjects,secret" doc:"kind of data that is touched"`
 		Reason      string `json:"reason,omitempty" maxLength:"4096" maxBytes:"4096"`
@@ -135,7 +136,7 @@ type (
 		Filters []finding `json:"filters"`
 	}
 	step struct {
-		Dimension string  `json:"dimension"` // or structure, shift or evidence: what a filter measured, from its limit
+		Dimension string  `json:"dimension"` // structure, shift and evidence: what a filter measured, from its limit; access: to 0 where the access policy denies the act
 		From      float64 `json:"from"`
 		To        float64 `json:"to"`
 		Why       string  `json:"why"`
@@ -188,7 +189,7 @@ func actOf(rc *api.Request, in askBody) (governance.Act, []string, api.Response,
 	c := in.Context
 	act := governance.Act{Action: in.Action, Agent: in.Agent, Company: ledger.CompanyID(strings.ToLower(c.Company)),
 		Rank:  governance.Worker,
-		Scope: governance.Scope{Class: governance.EnvironmentClass(c.Environment), HumanApproval: c.Human},
+		Scope: governance.Scope{Class: governance.EnvironmentClass(c.Environment), HumanApproval: c.Human}, Target: c.Target,
 		Context: governance.Context{Command: c.Command, Path: c.Path, Workspace: c.Workspace, Data: c.Data, Reason: c.Reason,
 			Issue: c.Issue, Revision: c.Revision,
 			Amount: c.Amount, Outside: c.Outside, First: c.First, Irreversible: c.Irreversible, Incident: c.Incident,
@@ -447,17 +448,25 @@ func explain(rc *api.Request) (api.Response, error) {
 	for _, s := range steps {
 		out.Steps = append(out.Steps, step{s.Dimension.String(), part(s.From), part(s.To), s.Why})
 	}
+	access, why := false, ""
 	err = rc.View(func(tx *ledger.Tx) error {
 		s, err := govern.InForce(tx)
 		if err == nil {
-			out.Filters, _ = findingsOf(govern.BesideOf(tx, s, act, governance.Decision{Action: action, Effect: e},
-				core.TimeOf(rc.Now())).Findings())
+			beside := govern.BesideOf(tx, s, act, governance.Decision{Action: action, Effect: e}, core.TimeOf(rc.Now()))
+			out.Filters, _ = findingsOf(beside.Findings())
+			access, why = beside.Says()
 		}
 		return err
 	})
 	for _, f := range out.Filters { // the limit, and what was measured
 		out.Steps = append(out.Steps,
 			step{strings.ToLower(strings.TrimPrefix(f.Filter, "FILTER-")), f.Limit, f.Value, f.Reason})
+	}
+	switch {
+	case access && why != "":
+		out.Steps = append(out.Steps, step{"access", 1, 0, "the access policy of the resource tree denies it: " + why})
+	case access:
+		out.Steps = append(out.Steps, step{"access", 1, 1, "the access policy of the resource tree does not deny it"})
 	}
 	return api.OK(out), err
 }
