@@ -88,10 +88,10 @@ func (k Kind) Has(t Traits) bool { return k.Traits&t == t }
 var meshKinds = []Kind{
 	{Name: ledger.KindGenesis, From: FromRoster, Weight: Weights.Upkeep},
 	{Name: ledger.KindEpoch, From: FromNode, Weight: Weights.ByNodes},
-	{Name: ledger.KindNodeAdmit, From: FromRoster, Weight: Weights.AdmittingNodes, Target: AllNodes},
+	{Name: ledger.KindNodeAdmit, From: FromRoster, Weight: Weights.AdmittingNodes, Target: allNodes},
 	{Name: ledger.KindNodeRevoke, From: FromRoster, Weight: Weights.Expelling, Target: NodeFirst},
-	{Name: ledger.KindTokenCreate, From: FromRoster, Weight: Weights.AdmittingNodes, Target: AllNodes},
-	{Name: ledger.KindTokenRevoke, From: FromRoster, Weight: Weights.AdmittingNodes, Target: AllNodes},
+	{Name: ledger.KindTokenCreate, From: FromRoster, Weight: Weights.AdmittingNodes, Target: allNodes},
+	{Name: ledger.KindTokenRevoke, From: FromRoster, Weight: Weights.AdmittingNodes, Target: allNodes},
 	{Name: ledger.KindOwnerAdd, From: FromBoard, Weight: Weights.AdmittingNodes},
 	{Name: ledger.KindSessionOpen, From: FromNode, Weight: Weights.ByNodes},
 	{Name: ledger.KindSessionEnd, From: FromNode, Weight: Weights.ByNodes},
@@ -148,14 +148,8 @@ func AgentFirst(cmd *ledger.Command) string {
 	return "agents/" + p.Agent
 }
 
-// PeersPath is where the nodes of the mesh stand in the resource tree.
-const PeersPath = "/network/peers"
-
-// NodePath returns where a node stands in the resource tree.
-func NodePath(node string) string { return PeersPath + "/" + node }
-
-// AllNodes is the Target of kinds that are about who becomes a node.
-func AllNodes(*ledger.Command) string { return PeersPath }
+// allNodes is the Target of kinds that are about who becomes a node.
+func allNodes(*ledger.Command) string { return core.PeersPath }
 
 // NodeFirst is the Target of kinds whose payload begins with the node that they are about.
 func NodeFirst(cmd *ledger.Command) string {
@@ -165,7 +159,7 @@ func NodeFirst(cmd *ledger.Command) string {
 	if ledger.Unmarshal(cmd.Payload, &p) != nil || p.Node == "" {
 		return ""
 	}
-	return NodePath(p.Node)
+	return core.NodePath(p.Node)
 }
 
 // issueFirst is the Reads of kinds whose payload begins with the issue's ID.

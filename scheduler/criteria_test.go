@@ -60,7 +60,7 @@ func TestEachCriterionDecides(t *testing.T) {
 		"adapter": {adapter: "wasm", before: again(1, func(p *peer) { p.kinds = []string{"wasm"} }),
 			why: "has no adapter wasm"},
 		"access policy": {before: func(m *mesh) {
-			m.must(board("resource_tree.grant", "", rules.SaveTreeGrant{Path: company.NodePath(string(m.nodes[0].id())),
+			m.must(board("resource_tree.grant", "", rules.SaveTreeGrant{Path: core.NodePath(string(m.nodes[0].id())),
 				Subject: "company:" + string(acme), Deny: true}))
 		}, why: "the agent may not use /network/peers/%0: on /network/peers/%0 for company:" + string(acme) +
 			" it is denied"},

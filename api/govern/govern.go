@@ -136,7 +136,9 @@ type (
 		Filters []finding `json:"filters"`
 	}
 	step struct {
-		Dimension string  `json:"dimension"` // structure, shift and evidence: what a filter measured, from its limit; access: to 0 where the access policy denies the act
+		// Dimension is one of the effect; or structure, shift or evidence: what a filter measured, from its limit; or
+		// access: to 0 where the access policy denies the act.
+		Dimension string  `json:"dimension"`
 		From      float64 `json:"from"`
 		To        float64 `json:"to"`
 		Why       string  `json:"why"`

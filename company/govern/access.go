@@ -206,7 +206,7 @@ func accessOf(tx *ledger.Tx, s Constitution, act governance.Act, class governanc
 	}
 	q := &Access{Path: act.Target, Action: governance.Needed(class), At: int64(when.at)}
 	switch {
-	case when.person && governance.Below(act.Target, company.PeersPath) &&
+	case when.person && governance.Below(act.Target, core.PeersPath) &&
 		!strings.HasPrefix(act.Action, "resource_tree."):
 		q.Subjects = []string{aPerson + act.Agent}
 	case !when.person && act.Company != "" && entity.AgentTable.Look(tx, act.Company, act.Agent) != nil:
@@ -284,7 +284,7 @@ func RunsAt(tx *ledger.Tx, of ledger.CompanyID, agent string, at core.Time) func
 		return func(string) string { return "" }
 	}
 	return func(node string) string {
-		q := accessOf(tx, s, governance.Act{Company: of, Agent: agent, Target: company.NodePath(node)}, governance.Work,
+		q := accessOf(tx, s, governance.Act{Company: of, Agent: agent, Target: core.NodePath(node)}, governance.Work,
 			moment{at: at})
 		if q == nil {
 			return ""

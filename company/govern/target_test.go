@@ -184,7 +184,7 @@ func TestNodesHaveAPolicy(t *testing.T) {
 	d := companytest.NewDesk(t)
 	d.Found(t, "Acme")
 	kim, lee := "kim", "lee"
-	one, two := company.NodePath("n1"), company.NodePath("n2")
+	one, two := core.NodePath("n1"), core.NodePath("n2")
 	grant := func(p, subject string, role governance.TreeRole) {
 		t.Helper()
 		g := govern.TreeGrant{Path: p, Subject: subject, Role: string(role), Deny: role == ""}
@@ -229,8 +229,8 @@ func TestNodesHaveAPolicy(t *testing.T) {
 	if err := weigh(kim, ledger.KindTokenCreate, ledger.TokenCreate{}); err != nil {
 		t.Fatalf("admission: %v", err)
 	}
-	grant(company.PeersPath, "user:lee", "")
-	want("denied above", lee, "n2", two+": on "+company.PeersPath+" for user:lee it is denied")
+	grant(core.PeersPath, "user:lee", "")
+	want("denied above", lee, "n2", two+": on "+core.PeersPath+" for user:lee it is denied")
 	for kind, payload := range map[string]any{ledger.KindTokenCreate: ledger.TokenCreate{},
 		ledger.KindNodeAdmit: ledger.NodeAdmit{}} {
 		if err := weigh(lee, kind, payload); !govern.DeniedByAccess(err) {
@@ -239,7 +239,7 @@ func TestNodesHaveAPolicy(t *testing.T) {
 	}
 	grant(two, "user:lee", governance.TreeAdmin)
 	want("granted nearer", lee, "n2", "")
-	drop := rules.DropTreeGrant{Path: company.PeersPath, Subject: "user:lee"}
+	drop := rules.DropTreeGrant{Path: core.PeersPath, Subject: "user:lee"}
 	if err := weigh(lee, "resource_tree.revoke", drop); err != nil {
 		t.Errorf("what is said of a node keeps nobody from changing it: %v", err)
 	}
@@ -275,9 +275,9 @@ func TestRunsHaveAPolicyOfTheirNode(t *testing.T) {
 	if why := says(ada, "n1"); why != "" {
 		t.Fatal(why)
 	}
-	for _, g := range []govern.TreeGrant{{Path: company.PeersPath, Subject: "*", Deny: true},
-		{Path: company.NodePath("n2"), Subject: "company:" + string(d.Company), Role: "operator"},
-		{Path: company.NodePath("n2"), Subject: "agent:" + bob, Deny: true}} {
+	for _, g := range []govern.TreeGrant{{Path: core.PeersPath, Subject: "*", Deny: true},
+		{Path: core.NodePath("n2"), Subject: "company:" + string(d.Company), Role: "operator"},
+		{Path: core.NodePath("n2"), Subject: "agent:" + bob, Deny: true}} {
 		if err := govern.PutTreeGrant(d.Tx, g); err != nil {
 			t.Fatal(err)
 		}

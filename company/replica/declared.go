@@ -193,7 +193,7 @@ func onNode(cmd *ledger.Command) string {
 	if ledger.Unmarshal(cmd.Payload, &p) != nil || p.Node == "" {
 		return ""
 	}
-	return company.NodePath(p.Node)
+	return core.NodePath(p.Node)
 }
 
 var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)

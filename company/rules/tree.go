@@ -149,7 +149,7 @@ func vertices(tx *ledger.Tx) (out []governance.Vertex) {
 	for _, n := range ledger.Roster(tx) {
 		if n.Member() {
 			add(governance.Device, map[string]string{"name": n.Name, "role": n.Role, "labels": strings.Join(n.Labels, ",")},
-				company.PeersPath, string(n.ID))
+				core.PeersPath, string(n.ID))
 		}
 	}
 	models := func(at string, list []money.ModelProvider) {
