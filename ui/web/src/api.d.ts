@@ -10717,6 +10717,8 @@ export interface components {
             /** @description 0 to 1: the effect is at least that */
             risk?: unknown;
             security?: unknown;
+            /** @description path in the resource tree that the act is about, for its access policy; that of the company unless given */
+            target?: string;
             /** @description folder of the agent; not believed from an agent */
             workspace?: string;
         } & {
