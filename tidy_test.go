@@ -445,9 +445,38 @@ func checkPure(t *testing.T, path, name string, shell bool) {
 				"Sleep", "NewTimer", "NewTicker"}, n.Sel.Name) && !shell {
 				t.Errorf("%s uses time.%s", fset.Position(n.Pos()), n.Sel.Name)
 			}
+		case *ast.FuncLit:
+			if at := subtracts(n); at.IsValid() {
+				t.Errorf("%s compares by subtracting, which overflows where int has 32 bits: use cmp.Compare", fset.Position(at))
+			}
 		}
 		return true
 	})
+}
+
+// subtracts returns where a function of two or more arguments returns int(x - y), if it does. Replicas whose words
+// have other lengths would sort differently.
+func subtracts(f *ast.FuncLit) (at token.Pos) {
+	if f.Type.Params.NumFields() < 2 {
+		return at
+	}
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		r, ok := n.(*ast.ReturnStmt)
+		if !ok || len(r.Results) != 1 {
+			return true
+		}
+		call, ok := r.Results[0].(*ast.CallExpr)
+		if !ok || len(call.Args) != 1 {
+			return true
+		}
+		to, _ := call.Fun.(*ast.Ident)
+		by, _ := call.Args[0].(*ast.BinaryExpr)
+		if to != nil && to.Name == "int" && by != nil && by.Op == token.SUB {
+			at = r.Pos()
+		}
+		return true
+	})
+	return at
 }
 
 // TestWords keeps out of the repository what speaks of the machine that it was

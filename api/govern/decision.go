@@ -1,6 +1,7 @@
 package govern
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -191,7 +192,7 @@ func listDecisions(rc *api.Request) (api.Response, error) {
 				out = append(out, madeOf(d))
 			}
 		}
-		slices.SortStableFunc(out, func(a, b made) int { return int(int64(b.Height) - int64(a.Height)) })
+		slices.SortStableFunc(out, func(a, b made) int { return cmp.Compare(b.Height, a.Height) })
 		return out[:min(len(out), q.Limit)], nil
 	})
 }

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -112,7 +113,7 @@ func Extracts(tx *ledger.Tx, companyID ledger.CompanyID, x Extraction) (out []Ex
 	}
 	slices.SortFunc(out, func(a, b Extract) int {
 		if a.Issue.UpdatedAt != b.Issue.UpdatedAt {
-			return int(b.Issue.UpdatedAt - a.Issue.UpdatedAt)
+			return cmp.Compare(b.Issue.UpdatedAt, a.Issue.UpdatedAt)
 		}
 		return strings.Compare(a.Issue.ID, b.Issue.ID)
 	})

@@ -78,7 +78,7 @@ func DecompositionsOf(tx *ledger.Tx, i entity.Issue) []Decomposition {
 	for _, v := range tx.Prefix(decompositions.Key(i.Company, i.ID+".")) {
 		out = append(out, core.DecodeRow[Decomposition](v))
 	}
-	slices.SortStableFunc(out, func(a, b Decomposition) int { return int(b.CreatedAt - a.CreatedAt) })
+	slices.SortStableFunc(out, func(a, b Decomposition) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
 	return out
 }
 

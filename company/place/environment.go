@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -102,7 +103,7 @@ func EnvironmentsOf(tx *ledger.Tx, company ledger.CompanyID) []NamedEnvironment 
 	for _, e := range NamedEnvironments.All(tx, company) {
 		out = append(out, e)
 	}
-	slices.SortStableFunc(out, func(a, b NamedEnvironment) int { return int(a.CreatedAt - b.CreatedAt) })
+	slices.SortStableFunc(out, func(a, b NamedEnvironment) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
 	return out
 }
 

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -149,7 +150,7 @@ func ServicesOf(tx *ledger.Tx, company ledger.CompanyID, workspace string) []Run
 			out = append(out, s)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b RuntimeService) int { return int(indexOf(a) - indexOf(b)) })
+	slices.SortStableFunc(out, func(a, b RuntimeService) int { return cmp.Compare(indexOf(a), indexOf(b)) })
 	return out
 }
 
