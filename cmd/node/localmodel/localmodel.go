@@ -100,7 +100,7 @@ type given struct {
 func give(c *cli.CLI, cmd *cobra.Command, s Server, small bool) error {
 	ctx := cmd.Context()
 	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
-	served, err := servers(ctx, c, Look{Try: !small, Port: s.Port})
+	served, err := servers(ctx, c, Look{Try: !small, Port: s.Port}, maxTries)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func give(c *cli.CLI, cmd *cobra.Command, s Server, small bool) error {
 				return err
 			}
 		}
-		if served, err = servers(ctx, c, Look{Try: true, Port: s.Port}); err != nil {
+		if served, err = servers(ctx, c, Look{Try: true, Port: s.Port}, startTries); err != nil {
 			return err
 		}
 		if mine = find(served, s.URL()); mine == nil {

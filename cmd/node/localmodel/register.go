@@ -31,21 +31,27 @@ type Served struct {
 	Missing []string // nodes that do not find it
 }
 
-// maxTries bounds the retries for a server that was too slow: it may have been loading
-// its model.
-const maxTries = 3
+// How often servers are tried that were only too slow: they may be loading their model. One that was
+// started just now is waited for as long as a small board needs, some three minutes.
+const (
+	maxTries   = 3
+	startTries = 9
+)
 
 // Offers asks the nodes for their offers, and retries while a server is only slow.
 func Offers(ctx context.Context, c *cli.CLI, look Look) (rows []NodeOffers, err error) {
-	for range maxTries {
+	return offers(ctx, c, look, maxTries)
+}
+
+func offers(ctx context.Context, c *cli.CLI, look Look, tries int) (rows []NodeOffers, err error) {
+	for range tries {
 		rows = nil
 		if err := c.Call(ctx, http.MethodPost, "/api/instance/offers", look, &rows); err != nil {
 			return nil, err
 		}
 		slow := slices.ContainsFunc(rows, func(r NodeOffers) bool {
 			return slices.ContainsFunc(r.Offers, func(o adapter.Offer) bool {
-				return strings.Contains(o.Problem,
-					adapter.TooSlow)
+				return strings.Contains(o.Problem, adapter.TooSlow)
 			})
 		})
 		if !slow {
@@ -55,8 +61,8 @@ func Offers(ctx context.Context, c *cli.CLI, look Look) (rows []NodeOffers, err 
 	return rows, nil
 }
 
-func servers(ctx context.Context, c *cli.CLI, look Look) ([]Served, error) {
-	rows, err := Offers(ctx, c, look)
+func servers(ctx context.Context, c *cli.CLI, look Look, tries int) ([]Served, error) {
+	rows, err := offers(ctx, c, look, tries)
 	return Servers(rows), err
 }
 
