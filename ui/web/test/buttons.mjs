@@ -118,6 +118,8 @@ export function buttonSteps({ page, url, ask, must, wait }) {
       await page.getByLabel('Write a comment…').fill('The lowest tide it is.')
       await button('Comment').click()
       await page.getByRole('article').filter({ hasText: 'The lowest tide it is.' }).waitFor(wait)
+      // It is on screen before the node has it, and a question that is there by then it would answer.
+      await until(`/api/issues/${issue.id}/comments`, (all) => all.some((c) => c.body.startsWith('The lowest tide')), 'a comment that is stored')
       await question('And which year?')
       const second = page.getByRole('article', { name: 'And which year?' })
       await second.getByRole('button', { name: 'Reject' }).click()
