@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,20 +28,11 @@ func TestDeniedModelCalls(t *testing.T) {
 	}))
 	defer up.Close()
 	b := Mesh(t, 1, working(t.TempDir()))
-	of, out := b.Company("Acme"), t.TempDir()
+	of := b.Company("Acme")
 	in, tree := "/api/companies/"+string(of), "/companies/"+string(of)
 	b.Must(0, "POST", in+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp", "baseUrl": up.URL,
 		"models": []map[string]string{{"name": "m"}}}, nil)
-	ada, err := b.Hire(0, of, "Ada", map[string]any{"command": "/bin/sh", "args": []string{"-c",
-		`umask 077; printf %s "$PAPERCLIP_API_KEY" > $OUT/part; mv $OUT/part $OUT/token; sleep 900`},
-		"env": map[string]any{"OUT": out}})
-	if err == nil {
-		err = b.Invoke(0, &ada)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	token := readFile(b, filepath.Join(out, "token"))
+	ada, token := b.waits(of)
 	call := func() Answer {
 		t.Helper()
 		a, err := b.Ask(0, "POST", "/llm/v1/chat/completions", map[string]any{"model": "m", "max_tokens": 20,

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,19 +43,10 @@ func TestADeadNodesDecisionLogIsToldLate(t *testing.T) {
 			c.Adapters = map[string]scheduler.Adapter{}
 		}
 	})
-	of, out := b.Company("Acme"), t.TempDir()
+	of := b.Company("Acme")
 	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp",
 		"baseUrl": up.URL, "models": []map[string]string{{"name": "m"}}}, nil)
-	ada, err := b.Hire(0, of, "Ada", map[string]any{"command": "/bin/sh", "args": []string{"-c",
-		`umask 077; printf %s "$PAPERCLIP_API_KEY" > $OUT/part; mv $OUT/part $OUT/token; sleep 900`},
-		"env": map[string]any{"OUT": out}})
-	if err == nil {
-		err = b.Invoke(0, &ada)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	token := readFile(b, filepath.Join(out, "token"))
+	ada, token := b.waits(of)
 	for range 2 {
 		b.Must(2, "POST", "/llm/v1/chat/completions", map[string]any{"model": "m", "max_tokens": 20,
 			"messages": []any{map[string]any{"role": "user", "content": "on?"}}}, nil,

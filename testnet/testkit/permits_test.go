@@ -184,17 +184,7 @@ func TestAPersonPermitsCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	deployTool(t, b, of, "quick", module)
-	out := t.TempDir()
-	ada, err := b.Hire(0, of, "Ada", map[string]any{"command": "/bin/sh", "args": []string{"-c",
-		`umask 077; printf %s "$PAPERCLIP_API_KEY" > $OUT/part; mv $OUT/part $OUT/token; sleep 300`},
-		"env": map[string]any{"OUT": out}})
-	if err == nil {
-		err = b.Invoke(0, &ada)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	token := readFile(b, filepath.Join(out, "token"))
+	ada, token := b.waits(of)
 	want := func(what string, a Answer, status int, text string) {
 		t.Helper()
 		if a.Status != status || !strings.Contains(string(a.Body), text) {
@@ -281,4 +271,20 @@ func (b *Bed) closedDecisions(t *testing.T, run string) {
 		!strings.Contains(page.Content, `"action":"model.call","decision":"permit"`) {
 		t.Errorf("closed with %+v, the log is %q", d, page.Content)
 	}
+}
+
+// waits hires Ada, whose run waits, and returns her with the run's token.
+func (b *Bed) waits(of ledger.CompanyID) (ada Agent, token string) {
+	b.t.Helper()
+	out := b.t.TempDir()
+	ada, err := b.Hire(0, of, "Ada", map[string]any{"command": "/bin/sh", "args": []string{"-c",
+		`umask 077; printf %s "$PAPERCLIP_API_KEY" > $OUT/part; mv $OUT/part $OUT/token; sleep 900`},
+		"env": map[string]any{"OUT": out}})
+	if err == nil {
+		err = b.Invoke(0, &ada)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return ada, readFile(b, filepath.Join(out, "token"))
 }
