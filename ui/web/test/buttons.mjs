@@ -490,6 +490,11 @@ export function buttonSteps({ page, url, ask, must, wait }) {
       await one.getByRole('button', { name: 'Remove' }).click()
       await save('Remove')
       await one.waitFor({ ...wait, state: 'detached' })
+      await page.goto(`${url}/mesh/processes?app=no-such-app`)
+      await main.getByText('of the app no-such-app').waitFor(wait)
+      await button('Of all apps').click()
+      await page.waitForURL((u) => !u.searchParams.has('app'), wait)
+      await page.getByRole('row', { name: /n1:0/ }).waitFor(wait)
     },
     async 'letters that nobody took are sent again; a node takes no new runs for a while; the chain is checked from an entry'() {
       for (const text of ['one', 'two']) await ask(url, '/api/v1/ipc/send', 'POST', { to: 'name:nobody', text }).catch(() => {})

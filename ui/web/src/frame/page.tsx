@@ -34,7 +34,7 @@ export function Page({ title, head, tools, bar, command, children, drawer, scrol
             {command && <span className="max-tab:hidden"><CopyAsCommand command={command} /></span>}
           </div>
         </header>
-        {bar && <div className="no-print flex min-h-11 shrink-0 flex-wrap items-center gap-1.5 border-b border-line px-4 py-1 tab:h-11 tab:flex-nowrap tab:overflow-x-auto">{bar}</div>}
+        {bar && <div className="no-print flex min-h-11 shrink-0 flex-wrap items-center gap-1.5 border-b border-line px-4 py-1 overflow-x-auto tab:h-11 tab:flex-nowrap">{bar}</div>}
         <main id="page" tabIndex={-1} className={`flex min-h-0 grow flex-col outline-none ${scroll ? 'overflow-y-auto' : ''}`}>{children}</main>
       </div>
       {drawer}

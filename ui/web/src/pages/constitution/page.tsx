@@ -60,7 +60,7 @@ export function Page() {
         <Select aria-label={g.branch} value={s.branch ?? ''} onChange={(e) => set({ branch: e.target.value })} choices={choice(g.branch, g.branches)} />
         <Select aria-label={g.severity} value={s.severity ?? ''} onChange={(e) => set({ severity: e.target.value })} choices={choice(g.severity, g.severities)} />
         {newest !== undefined && newest > 1 && <Select aria-label={g.version} value={String(s.version ?? newest)} onChange={(e) => set({ version: Number(e.target.value) === newest ? 0 : Number(e.target.value) })} choices={Array.from({ length: Math.min(newest, 200) }, (_, i) => ({ value: String(newest - i), label: g.versionOf(newest - i) }))} />}
-        {c && <span data-constitution={c.version} className="ml-2 flex items-center gap-2 whitespace-nowrap text-sm text-ink2"><StatusMark status={c.inForce ? 'in_force' : 'withdrawn'} label={`${g.versionOf(c.version)}, ${c.inForce ? g.since(number(c.height)) : g.old}`} /><span>{g.threshold.toLowerCase()} {level(c.threshold)}</span><Id id={c.constitution} /></span>}
+        {c && <span data-constitution={c.version} className="flex flex-wrap items-center gap-x-2 text-sm text-ink2 tab:ml-2 tab:flex-nowrap tab:whitespace-nowrap"><StatusMark status={c.inForce ? 'in_force' : 'withdrawn'} label={`${g.versionOf(c.version)}, ${c.inForce ? g.since(number(c.height)) : g.old}`} /><span>{g.threshold.toLowerCase()} {level(c.threshold)}</span><Id id={c.constitution} /></span>}
       </>}
       drawer={one && <Drawer label={one.id} onClose={() => set({ show: '' })} head={<code className="font-mono text-sm">{one.id}</code>}><One key={one.id} rule={one} current={c?.inForce ?? false} /></Drawer>}>
       <Loaded of={{ ...rules, data: c && rows }}>

@@ -49,7 +49,7 @@ export function Page() {
   const r = root.data
   return (
     <Frame title={x.title} command={path === '/' ? 'selvage tree' : `selvage tree ${path}`} tools={r && !r.unchanged && <Button busy={commit.isPending} onClick={() => commit.mutate(undefined)}>{x.commit}</Button>}
-      bar={r && <span className="flex items-center gap-3 whitespace-nowrap text-sm text-ink2"><span>{x.root} <Id id={r.root} /></span><span>{number(r.vertices)} {x.vertices.toLowerCase()}</span><StatusMark status={r.unchanged ? 'ok' : 'pending'} label={r.unchanged ? x.unchanged : x.changed} />{r.committed && <span className="text-xs text-ink3">{x.committed} <Time at={r.committed.at} /></span>}</span>}>
+      bar={r && <span className="flex flex-wrap items-center gap-x-3 text-sm text-ink2 tab:flex-nowrap tab:whitespace-nowrap"><span>{x.root} <Id id={r.root} /></span><span>{number(r.vertices)} {x.vertices.toLowerCase()}</span><StatusMark status={r.unchanged ? 'ok' : 'pending'} label={r.unchanged ? x.unchanged : x.changed} />{r.committed && <span className="text-xs text-ink3">{x.committed} <Time at={r.committed.at} /></span>}</span>}>
       <div className="grid w-full max-w-page gap-x-8 gap-y-6 p-4 desk:grid-cols-[minmax(0,1fr)_400px]">
         <Section title={x.what}>
           <ul role="tree" aria-label={x.what} className="rounded border border-line py-1"><Branch path="/" kind="namespace" kids={r ? r.nodes[0]?.children ?? 0 : 1} depth={0} at={path} onOpen={open} start /></ul>
