@@ -158,6 +158,17 @@ func providerOnly(provider, mode string, named ...api.Opt[string]) error {
 	return nil
 }
 
+// managed is [providerOnly] for a body with a value, which it must have.
+func managed(value api.Opt[string], provider, mode string, named ...api.Opt[string]) error {
+	if err := providerOnly(provider, mode, named...); err != nil {
+		return err
+	}
+	if value.Or("") == "" {
+		return api.Unprocessable("Managed secrets require a value", nil)
+	}
+	return nil
+}
+
 // providersHealth are the keepers of secrets, and how they stand.
 type providersHealth struct {
 	Providers []providerHealth `json:"providers"`
@@ -194,15 +205,11 @@ func secretNamesOf(tx *ledger.Tx, of ledger.CompanyID) []secretName {
 
 func createSecret(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[newSecret](rc)
+	if err == nil {
+		err = managed(in.Value, in.Provider, in.ManagedMode, in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
+	}
 	if err != nil {
 		return api.Response{}, err
-	}
-	if err := providerOnly(in.Provider, in.ManagedMode, in.ExternalRef, in.ProviderConfig,
-		in.ProviderVersion); err != nil {
-		return api.Response{}, err
-	}
-	if in.Value.Or("") == "" {
-		return api.Response{}, api.Unprocessable("Managed secrets require a value", nil)
 	}
 	of := api.CompanyID(rc)
 	if err := api.InCompany(rc, func(*ledger.Tx, entity.Company) error { return nil }); err != nil {
@@ -272,13 +279,10 @@ func rotating(find func(*api.Request) (secret.Secret, error)) func(*api.Request)
 	return func(rc *api.Request) (api.Response, error) {
 		in, err := api.Body[rotateBody](rc)
 		if err == nil {
-			err = providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
+			err = managed(in.Value, "", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
 		}
 		if err != nil {
 			return api.Response{}, err
-		}
-		if in.Value.Or("") == "" {
-			return api.Response{}, api.Unprocessable("Managed secrets require a value", nil)
 		}
 		s, err := find(rc)
 		if err != nil {

@@ -185,13 +185,10 @@ func listMySecrets(tx *ledger.Tx, rc *api.Request) ([]secretRow, error) {
 func createMySecret(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[newUserSecret](rc)
 	if err == nil {
-		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
+		err = managed(in.Value, "", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
 	}
 	if err != nil {
 		return api.Response{}, err
-	}
-	if in.Value.Or("") == "" {
-		return api.Response{}, api.Unprocessable("Managed secrets require a value", nil)
 	}
 	of := api.CompanyID(rc)
 	p := secret.SaveSecret{ID: api.NewID(), Definition: api.BodyID(in.Definition)}
