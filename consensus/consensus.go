@@ -284,7 +284,9 @@ func (c *Consensus) enter() bool {
 // abandon a future, so a goroutine stays with it until raft has answered.
 func (c *Consensus) wait(ctx context.Context, f raft.Future) error {
 	done := make(chan error, 1)
-	c.calls.Go(func() { done <- f.Error() })
+	if !c.calls.Go(func() { done <- f.Error() }) {
+		return ErrClosed
+	}
 	select {
 	case err := <-done:
 		return err
@@ -293,23 +295,29 @@ func (c *Consensus) wait(ctx context.Context, f raft.Future) error {
 	}
 }
 
-// A tally counts goroutines, as a WaitGroup does, but may be waited for, with a
-// time-out, while more begin.
+// A tally counts goroutines, as a WaitGroup does, until none is called: then it
+// takes no more, and those under way may be waited for with a time-out.
 type tally struct {
-	mu   sync.Mutex // guards what follows
-	n    int
-	idle chan struct{} // closed at zero; nil when nobody waits
+	mu     sync.Mutex // guards what follows
+	n      int
+	closed bool
+	idle   chan struct{} // closed at zero; nil when nobody waits
 }
 
-// Go runs f in a goroutine that is counted.
-func (t *tally) Go(f func()) {
+// Go runs f in a goroutine that is counted. After none it runs nothing and says so:
+// raft may stop at any moment then, and what reaches it late is never answered.
+func (t *tally) Go(f func()) bool {
 	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
 	t.n++
-	t.mu.Unlock()
 	go func() {
 		defer t.leave()
 		f()
 	}()
+	return true
 }
 
 func (t *tally) leave() {
@@ -321,10 +329,12 @@ func (t *tally) leave() {
 	}
 }
 
-// none returns a channel that is closed when the count is zero. It is called once.
+// none takes no more, and returns a channel that is closed when the count is zero.
+// It is called once.
 func (t *tally) none() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.closed = true
 	ch := make(chan struct{})
 	if t.n == 0 {
 		close(ch)

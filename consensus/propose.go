@@ -239,7 +239,9 @@ func (c *Consensus) leadBatch(ctx context.Context, batch []byte) (result []byte,
 	}
 
 	done := make(chan error, 1)
-	c.calls.Go(func() { done <- f.Error() })
+	if !c.calls.Go(func() { done <- f.Error() }) {
+		return nil, 0, ErrOutcomeUnknown
+	}
 	select {
 	case err = <-done:
 	case index := <-early:
