@@ -157,7 +157,7 @@ func (n *Node) onAsk(a transport.Asked) (func(context.Context) ([]byte, error), 
 		return nil, err
 	}
 	if was, ok := n.roster.node(row.ID); ok && was.Member() { // it was admitted and missed the answer
-		return func(ctx context.Context) ([]byte, error) { return n.welcome(ctx, row.ID) }, nil
+		return func(context.Context) ([]byte, error) { return n.welcome(row.ID) }, nil
 	}
 	now := time.Now()
 	w := &waiting{Code: a.Code, Node: node, Addr: a.Addr.Addr().Unmap().WithZone("").String(), Asked: now.UnixMilli(),
@@ -179,13 +179,13 @@ func (n *Node) onAsk(a transport.Asked) (func(context.Context) ([]byte, error), 
 			if err != nil {
 				return nil, err
 			}
-			return n.welcome(ctx, row.ID)
+			return n.welcome(row.ID)
 		}
 	}, nil
 }
 
 // welcome returns the answer to a node that is in the roster.
-func (n *Node) welcome(ctx context.Context, id identity.NodeID) (reply []byte, err error) {
+func (n *Node) welcome(id identity.NodeID) (reply []byte, err error) {
 	var row ledger.Node
 	var wrapped ledger.NodeKeys
 	err = n.ledger.View(func(tx *ledger.Tx) error {

@@ -157,7 +157,7 @@ func acceptRequest(ctx context.Context, conn *quic.Conn, timeout time.Duration, 
 
 // serveJoin answers one join request on a connection that a token
 // authenticated, and waits for the dialler to close it.
-func (t *Transport) serveJoin(conn *quic.Conn, ctl *quic.Stream, rec *records, from identity.Certificate,
+func (t *Transport) serveJoin(conn *quic.Conn, rec *records, from identity.Certificate,
 	tokenID string) error {
 	if t.cfg.OnJoin == nil || t.cfg.Mesh() == "" {
 		return refuse(NotAllowed, "joins are not taken here")

@@ -232,7 +232,7 @@ func (t *Transport) welcome(conn *quic.Conn, leave func()) (*peer, error) {
 	}
 	switch h.pattern {
 	case patternJoin:
-		return nil, t.serveJoin(conn, s, rec, who.cert, h.tokenID)
+		return nil, t.serveJoin(conn, rec, who.cert, h.tokenID)
 	case patternAsk:
 		return nil, t.serveAsk(conn, rec, who.cert, leave)
 	}

@@ -47,7 +47,8 @@ func (c *Courier) Receive(ctx context.Context, pid kernel.PID, most int, wait ti
 func (c *Courier) takeSome(pid kernel.PID, most int) (out []*post.Message, err error) {
 	bytes, timed := 0, false
 	for len(out) < most && bytes < answerBytes {
-		got, err := c.office.TakeSome(time.Now(), pid, most-len(out), answerBytes-bytes)
+		var got []*post.Message
+		got, err = c.office.TakeSome(time.Now(), pid, most-len(out), answerBytes-bytes)
 		if err != nil || len(got) == 0 {
 			break
 		}
@@ -72,6 +73,9 @@ func (c *Courier) takeSome(pid kernel.PID, most int) (out []*post.Message, err e
 	}
 	if timed {
 		c.kick()
+	}
+	if len(out) > 0 {
+		err = nil // what was taken is handed over; the next call says what is wrong
 	}
 	return out, err
 }

@@ -312,7 +312,7 @@ func revokeMember(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	id, err := findNode(s, rc, rc.Path("id"))
+	id, err := findNode(rc, rc.Path("id"))
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -380,7 +380,7 @@ func (r *revokedNode) expose(tx *ledger.Tx, now time.Time) {
 	}
 }
 
-func findNode(s *api.Server, rc *api.Request, ref string) (id identity.NodeID, err error) {
+func findNode(rc *api.Request, ref string) (id identity.NodeID, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		for _, n := range ledger.Roster(tx) {
 			if string(n.ID) == ref {

@@ -141,7 +141,7 @@ func removeServer(rc *api.Request) (api.Response, error) {
 	if s.Cfg.Unseat == nil {
 		return api.Response{}, errNotHere
 	}
-	id, err := findNode(s, rc, rc.Path("id"))
+	id, err := findNode(rc, rc.Path("id"))
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -162,7 +162,7 @@ func changeMeshNode(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	id, err := findNode(s, rc, rc.Path("id"))
+	id, err := findNode(rc, rc.Path("id"))
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -109,7 +109,7 @@ func cordonMember(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	id, err := findNode(s, rc, rc.Path("id"))
+	id, err := findNode(rc, rc.Path("id"))
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -122,7 +122,7 @@ func cordonMember(rc *api.Request) (api.Response, error) {
 
 func uncordonNode(rc *api.Request) (api.Response, error) {
 	s := rc.Server
-	id, err := findNode(s, rc, rc.Path("id"))
+	id, err := findNode(rc, rc.Path("id"))
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -177,10 +177,7 @@ func export(rc *api.Request) (out Exported, err error) {
 			cmp.Compare(Deref(a.Agent), Deref(b.Agent)),
 			cmp.Compare(Deref(a.Project), Deref(b.Project)), cmp.Compare(Deref(a.Routine), Deref(b.Routine)))
 	})
-	blobs, err := e.blobs(rc)
-	if err != nil {
-		return out, err
-	}
+	blobs := e.blobs(rc)
 	e.m.SchemaVersion, e.m.GeneratedAt = portable.SchemaVersion, e.at.String()
 	e.m.Source = &portable.Source{CompanyID: e.of.ID, CompanyName: e.of.Name}
 	e.paintLogo(rc)

@@ -156,7 +156,7 @@ func (e *exporter) issue(i entity.Issue) (portable.Issue, error) {
 
 // blobs reads the content of the exported attachments. Content that is too large or not
 // available is left out with a warning.
-func (e *exporter) blobs(rc *api.Request) (map[string][]byte, error) {
+func (e *exporter) blobs(rc *api.Request) map[string][]byte {
 	out, total := map[string][]byte{}, int64(0)
 	drop := func(sum, why string) {
 		e.m.Blobs = slices.DeleteFunc(e.m.Blobs, func(b portable.Blob) bool { return b.SHA256 == sum })
@@ -189,7 +189,7 @@ func (e *exporter) blobs(rc *api.Request) (map[string][]byte, error) {
 		total += a.Size
 		out[a.SHA256] = b
 	}
-	return out, nil
+	return out
 }
 
 func Deref(p *string) string {

@@ -53,7 +53,7 @@ func RuntimeServiceRoutes() []api.Route {
 }
 
 // control submits an action and returns the operation that records it.
-func control(s *api.Server, rc *api.Request, of ledger.CompanyID, workspace, node string) (o place.WorkspaceOperation,
+func control(rc *api.Request, of ledger.CompanyID, workspace, node string) (o place.WorkspaceOperation,
 	err error) {
 	action := rc.Path("action")
 	if !slices.Contains([]string{"start", "stop", "restart", "run"}, action) {
@@ -84,12 +84,11 @@ func control(s *api.Server, rc *api.Request, of ledger.CompanyID, workspace, nod
 }
 
 func controlExecutionWorkspace(rc *api.Request) (api.Response, error) {
-	s := rc.Server
 	row, err := findWorkspace(rc)
 	if err != nil {
 		return api.Response{}, err
 	}
-	o, err := control(s, rc, row.Company, row.ID, "")
+	o, err := control(rc, row.Company, row.ID, "")
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -98,7 +97,6 @@ func controlExecutionWorkspace(rc *api.Request) (api.Response, error) {
 }
 
 func controlProjectWorkspace(rc *api.Request) (api.Response, error) {
-	s := rc.Server
 	find := func() (w place.Workspace, err error) {
 		err = rc.View(func(tx *ledger.Tx) error {
 			p, err := api.ProjectIn(tx, rc)
@@ -122,9 +120,9 @@ func controlProjectWorkspace(rc *api.Request) (api.Response, error) {
 	}
 	node := ""
 	if info, err := os.Stat(string(w.Cwd)); w.Cwd != "" && filepath.IsAbs(string(w.Cwd)) && err == nil && info.IsDir() {
-		node = string(s.Cfg.NodeID) // used if no node has worked in it yet: its folder is on this node
+		node = string(rc.Server.Cfg.NodeID) // used if no node has worked in it yet: its folder is on this node
 	}
-	o, err := control(s, rc, w.Company, w.ID, node)
+	o, err := control(rc, w.Company, w.ID, node)
 	if err != nil {
 		return api.Response{}, err
 	}

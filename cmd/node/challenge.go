@@ -53,7 +53,7 @@ func challenge(c *cli.CLI, cmd *cobra.Command) error {
 	for {
 		var row challengeRow
 		if err := nobody.Get(cmd.Context(), poll, &row); err != nil {
-			return errors.Join(err, withdraw(c, cmd, nobody, made.ID, made.Token))
+			return errors.Join(err, withdraw(cmd, nobody, made.ID, made.Token))
 		}
 		switch row.Status {
 		case "pending":
@@ -70,14 +70,14 @@ func challenge(c *cli.CLI, cmd *cobra.Command) error {
 		}
 		select {
 		case <-cmd.Context().Done():
-			return errors.Join(cmd.Context().Err(), withdraw(c, cmd, nobody, made.ID, made.Token))
+			return errors.Join(cmd.Context().Err(), withdraw(cmd, nobody, made.ID, made.Token))
 		case <-time.After(max(time.Duration(made.Every), 100) * time.Millisecond):
 		}
 	}
 }
 
 // withdraw cancels a challenge that nobody waits for any more.
-func withdraw(c *cli.CLI, cmd *cobra.Command, cl *client.Client, id, token string) error {
+func withdraw(cmd *cobra.Command, cl *client.Client, id, token string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), cli.CallTimeout)
 	defer cancel()
 	return cl.Post(ctx, "/api/cli-auth/challenges/"+id+"/cancel", map[string]string{"token": token}, nil)

@@ -61,6 +61,6 @@ func costVerb(use, by, columns string) cli.Verb {
 		Fields:  between}
 }
 
-func costCommand(c *cli.CLI) *cobra.Command {
+func costCommand() *cobra.Command {
 	return cli.Group("cost", "Show what was spent, by agent, project or model")
 }

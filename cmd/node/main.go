@@ -78,10 +78,10 @@ func newRootWith(c *cli.CLI) *cobra.Command {
 	c.Flags(root.PersistentFlags())
 	root.AddCommand(
 		upCommand(c), membersCommand(c), raftCommand(c), tokenCommand(c), nodeCommand(c), stopCommand(c), ledgerCommand(c),
-		companyCommand(c), agentCommand(c), approvalCommand(c), issueCommand(c), runCommand(c), costCommand(c),
+		companyCommand(c), agentCommand(c), approvalCommand(c), issueCommand(c), runCommand(c), costCommand(),
 		budgetCommand(c), routineCommand(c),
 		testnetCommand(c), statusCommand(c), versionCommand(c), logsCommand(c), identityCommand(), mcpCommand(c),
-		onboard.Command(c, packageSource), secretCommand(c), modelCommand(c), adapterCommand(c), skillCommand(c),
+		onboard.Command(c, packageSource), secretCommand(), modelCommand(c), adapterCommand(c), skillCommand(c),
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
 	root.AddCommand(apiCommand(c), eventsCommand(c), sandboxCommand(c), toolCommand(c), appCommand(c), ownerKeyCommand(c),

@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-func secretCommand(c *cli.CLI) *cobra.Command {
+func secretCommand() *cobra.Command {
 	return cli.Group("secret", "Store sealed values that agents' variables refer to")
 }
 

@@ -110,7 +110,8 @@ func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
 			i.Identifier)
 	}
 	if i.Status == entity.IssueInReview {
-		return nil, openReview(c, i)
+		openReview(c, i)
+		return nil, nil
 	}
 	last, ran := entity.Run{}, false
 	for r := range entity.RunsOfIssue(c.Tx, i.Company, i.ID) {
@@ -151,7 +152,7 @@ func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
 const reviewByBoard = "review_without_participant"
 
 // openReview asks the board to review an issue without a reviewer, and keeps its status.
-func openReview(c *ledger.Context, i entity.Issue) error {
+func openReview(c *ledger.Context, i entity.Issue) {
 	var last entity.Run
 	for r := range entity.RunsOfIssue(c.Tx, i.Company, i.ID) {
 		last = r
@@ -163,7 +164,6 @@ func openReview(c *ledger.Context, i entity.Issue) error {
 		Details: core.Object{}.Str("status", string(next.Status)).Str("identifier", i.Identifier).
 			Str("recovery", reviewByBoard).Close()})
 	company.StoreIssue(c.Tx, i, next)
-	return nil
 }
 
 // blockFor hands an issue to the board: blocked, with a recovery action of the given kind and

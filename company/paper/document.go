@@ -485,7 +485,7 @@ func (reviews) Review(c *ledger.Context, was, next entity.Issue, p company.Updat
 }
 
 func (reviews) Request(c *ledger.Context, was, next entity.Issue, p company.UpdateIssue) (entity.Issue, error) {
-	next, err := requested(was, c.Tx, next, p)
+	next, err := requested(was, next, p)
 	if err != nil {
 		return next, err
 	}

@@ -46,7 +46,7 @@ const MaxReviewRequest = 20_000
 
 // requested returns next with the request of an update to the participant of its pending
 // stage. The request ends with the stage.
-func requested(i entity.Issue, tx *ledger.Tx, next entity.Issue, p company.UpdateIssue) (entity.Issue, error) {
+func requested(i, next entity.Issue, p company.UpdateIssue) (entity.Issue, error) {
 	s := next.Execution
 	pending := s != nil && s.Status == "pending" && next.Status == entity.IssueInReview
 	was := i.Execution

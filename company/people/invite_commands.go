@@ -228,7 +228,7 @@ func joinPerson(c *ledger.Context, i Invite, j *JoinRequest) error {
 	if !MayManage(c.Tx, i.Company, string(i.InvitedBy), entity.ApproveJoins) {
 		return nil
 	}
-	if _, err := admit(c, user, i.Role, nil); err != nil {
+	if err := admit(c, user, i.Role, nil); err != nil {
 		return err
 	}
 	j.Status, j.ApprovedBy, j.ApprovedAt = JoinApproved, i.InvitedBy, j.CreatedAt
@@ -283,7 +283,7 @@ func approveJoin(c *ledger.Context, p DecideJoin) (any, error) {
 		if err := mayRaise(c, role); err != nil {
 			return nil, err
 		}
-		if _, err := admit(c, string(j.User), role, nil); err != nil {
+		if err := admit(c, string(j.User), role, nil); err != nil {
 			return nil, err
 		}
 	} else {

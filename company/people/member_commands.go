@@ -203,7 +203,7 @@ func setMember(c *ledger.Context, p SetMember) (any, error) {
 		}
 		m.Status, m.Grants, m.UpdatedAt = MemberArchived, nil, core.TimeOf(c.Now)
 		Members.Put(c.Tx, m.Company, m.ID, m)
-	} else if _, err := admit(c, p.User, p.Role, nil); err != nil {
+	} else if err := admit(c, p.User, p.Role, nil); err != nil {
 		return nil, err
 	}
 	c.Record(ledger.Change{Action: "company_member.access_set", EntityType: "company_membership",
@@ -215,13 +215,13 @@ func setMember(c *ledger.Context, p SetMember) (any, error) {
 func errNotAdmin() error { return ledger.Refuse(ledger.Forbidden, nil, "Instance admin required") }
 
 // admit makes a user a member with a role, or restores an archived member.
-func admit(c *ledger.Context, user string, r Role, grants []MemberGrant) (Member, error) {
+func admit(c *ledger.Context, user string, r Role, grants []MemberGrant) error {
 	settledMembers(c)
 	now, company := core.TimeOf(c.Now), c.Cmd.Company
 	m, ok := Members.Get(c.Tx, company, MemberID(company, user))
 	if !ok {
 		if err := core.HasRoom(Members.All(c.Tx, company), MaxMembers, "members"); err != nil {
-			return m, err
+			return err
 		}
 		m = Member{ID: MemberID(company, user), Company: company, User: user, CreatedAt: now}
 	}
@@ -234,5 +234,5 @@ func admit(c *ledger.Context, user string, r Role, grants []MemberGrant) (Member
 	}
 	m.Status, m.UpdatedAt = MemberActive, now
 	Members.Put(c.Tx, company, m.ID, m)
-	return m, nil
+	return nil
 }

@@ -201,11 +201,12 @@ func tickRoutine(c *ledger.Context, p TickRoutine) (any, error) {
 	t = storeTrigger(c.Tx, before, t, r.Status)
 	id := core.DerivedID("routine-tick", t.ID, ledger.Order(uint64(p.Due)))
 	if row, ok := entity.CompanyTable.Get(c.Tx, r.Company, r.Company); !ok || row.Status != entity.CompanyActive {
-		return endFiring(c, r, &t, FireRoutine{Run: id, Source: "schedule"}, RoutineSkipped, "The company is not active")
+		return endFiring(c, r, &t, FireRoutine{Run: id, Source: "schedule"}, RoutineSkipped,
+			"The company is not active"), nil
 	}
 	if r.Gate != "always" && p.Quiet {
 		return endFiring(c, r, &t, FireRoutine{Run: id, Source: "schedule"}, RoutineSkipped,
-			"Nothing happened since the last run")
+			"Nothing happened since the last run"), nil
 	}
 	return fire(c, r, &t, FireRoutine{Routine: r.ID, Run: id, Source: "schedule"})
 }
@@ -260,10 +261,10 @@ func keepFiring(c *ledger.Context, r Routine, t *RoutineTrigger, run RoutineRun,
 
 // endFiring stores a run that makes no issue.
 func endFiring(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine, status RoutineRunStatus,
-	why string) (RoutineRun, error) {
+	why string) RoutineRun {
 	run := newFiring(c, r, t, p)
 	run.Status, run.Failure, run.CompletedAt = status, core.NullText(why), run.TriggeredAt
-	return keepFiring(c, r, t, run, why), nil
+	return keepFiring(c, r, t, run, why)
 }
 
 // fire decides what a firing does: make an issue, join an open one, or nothing. If a request
@@ -286,7 +287,7 @@ func fire(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) (any, 
 		return err
 	})
 	if no, ok := err.(*ledger.Refusal); ok && (p.Source == "schedule" || p.Source == "webhook") {
-		return endFiring(c, r, t, p, RoutineFailed, no.Message)
+		return endFiring(c, r, t, p, RoutineFailed, no.Message), nil
 	}
 	return run, err
 }

@@ -384,7 +384,7 @@ func (o *Office) Refuse(now time.Time, pid kernel.PID, m *Message, f *Failure) {
 		o.returned(m, f)
 		return
 	case m.WantsReply:
-		o.failCaller(now, m, f)
+		o.failCaller(m, f)
 	}
 	o.bury(now, m, f)
 }
@@ -415,7 +415,7 @@ func (o *Office) Exited(now time.Time, pid kernel.PID) {
 		}
 		o.bury(now, m, why)
 		if m.WantsReply {
-			o.failCaller(now, m, why)
+			o.failCaller(m, why)
 		}
 	}
 	for _, m := range b.queue[b.head:] {

@@ -267,7 +267,7 @@ func (o *Office) endCall(id string, answer *Message, f *Failure) bool {
 }
 
 // failCaller tells whoever waits for the reply to a request that there will be none.
-func (o *Office) failCaller(now time.Time, m *Message, f *Failure) {
+func (o *Office) failCaller(m *Message, f *Failure) {
 	if m.From.Node == o.cfg.Node {
 		o.endCall(m.ID, nil, f)
 		return

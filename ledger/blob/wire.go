@@ -177,7 +177,7 @@ func (s *Store) serveGet(c net.Conn, r Request) error {
 	if _, err := f.Seek(int64(r.Offset), io.SeekStart); err != nil {
 		return err
 	}
-	_, err = copyChunks(c, f, int64(min(r.Length, uint64(size)-r.Offset)))
+	err = copyChunks(c, f, int64(min(r.Length, uint64(size)-r.Offset)))
 	return err
 }
 
@@ -199,7 +199,7 @@ func (s *Store) servePut(c net.Conn, r Request) error {
 	if err := writeHead(c, statusSend, 0); err != nil {
 		return err
 	}
-	if _, err := copyChunks(w, c, int64(r.Length)); err != nil {
+	if err := copyChunks(w, c, int64(r.Length)); err != nil {
 		return errors.Join(err, writeHead(c, statusFor(err), 0))
 	}
 	if err := w.CommitAs(r.Digest); err != nil {
@@ -209,23 +209,23 @@ func (s *Store) servePut(c net.Conn, r Request) error {
 }
 
 // copyChunks copies exactly n bytes, a chunk at a time.
-func copyChunks(w io.Writer, r io.Reader, n int64) (done int64, err error) {
+func copyChunks(w io.Writer, r io.Reader, n int64) error {
 	buf := make([]byte, min(n, chunk))
-	for done < n {
-		m, err := r.Read(buf[:min(n-done, chunk)])
+	for n > 0 {
+		m, err := r.Read(buf[:min(n, chunk)])
 		if m > 0 {
 			if _, err := w.Write(buf[:m]); err != nil {
-				return done, err
+				return err
 			}
-			done += int64(m)
+			n -= int64(m)
 		}
-		if err == io.EOF && done < n {
-			return done, io.ErrUnexpectedEOF
+		if err == io.EOF && n > 0 {
+			return io.ErrUnexpectedEOF
 		} else if err != nil && err != io.EOF {
-			return done, err
+			return err
 		}
 	}
-	return done, nil
+	return nil
 }
 
 // The client's side: the request was sent when the connection was opened.
@@ -256,7 +256,7 @@ func (s *Store) put(c net.Conn, d Digest, size int64) error {
 		return err
 	}
 	defer f.Close()
-	if _, err := copyChunks(conn, f, size); err != nil {
+	if err := copyChunks(conn, f, size); err != nil {
 		return err
 	}
 	if st, _, err = readHead(conn); err == nil && st != statusHeld {
@@ -277,7 +277,7 @@ func (s *Store) fetch(c net.Conn, d Digest) error {
 		return err
 	}
 	defer w.Abort()
-	if _, err := copyChunks(w, patient{c}, size); err != nil {
+	if err := copyChunks(w, patient{c}, size); err != nil {
 		return err
 	}
 	return w.CommitAs(d)
