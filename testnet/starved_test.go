@@ -15,7 +15,7 @@ import (
 // and takes writes. It is a short form of the benchmark's part starved; make soak
 // says how long with SELVAGE_STARVED.
 func TestAStarvedMeshLosesNothing(t *testing.T) {
-	long, runs := 20*time.Second, 6
+	long, runs := 12*time.Second, 6 // two leases of a node
 	if s := os.Getenv("SELVAGE_STARVED"); s != "" {
 		var err error
 		if long, err = time.ParseDuration(s); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"selvage": func() { os.Exit(run(os.Args[1:])) }})
+	testscript.Main(seldom{m}, map[string]func(){"selvage": func() { os.Exit(run(os.Args[1:])) }})
+}
+
+// seldom has the tests collect their own garbage less often than the programs that they run.
+type seldom struct{ *testing.M }
+
+func (s seldom) Run() int {
+	debug.SetGCPercent(400)
+	return s.M.Run()
 }
 
 // Each script is a transcript that could be in the manual. It gets its own free ports

@@ -30,6 +30,9 @@ import (
 // were just installed and others use the disk.
 const patience = 12 * time.Minute
 
+// pause is between two reads of a run, which takes seconds: each is a strong one.
+const pause = 250 * time.Millisecond
+
 // canary is the upstream's key: what it shows up in has leaked it.
 const canary = "sk-canary-00112233445566778899"
 
@@ -343,7 +346,7 @@ func wake(b *testkit.Bed, agent, issue, reason string) string {
 
 func ended(t *testing.T, b *testkit.Bed, id string) (r run) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
 		b.Must(0, "GET", "/api/heartbeat-runs/"+id, nil, &r, testkit.Strong...)
 		if !entity.RunStatus(r.Status).Live() {
 			return r
