@@ -104,9 +104,13 @@ func (m *mesh) load(t *testing.T, workers int) (peek, stop func() []string) {
 // load: each acknowledged command is there once on every node, also those whose
 // batch was sent again to another leader. No other is there twice.
 func TestLeaderDiesBetweenCommitAndAnswer(t *testing.T) {
+	deaths := 4
+	if testing.Short() { // under the race detector a command costs ten times the work
+		deaths = 2
+	}
 	bubble(t, 3, nil, func(t *testing.T, m *mesh) {
 		_, stop := m.load(t, 6)
-		for range 4 {
+		for range deaths {
 			time.Sleep(2 * time.Second)
 			l := m.leader()
 			l.crash()
@@ -115,7 +119,7 @@ func TestLeaderDiesBetweenCommitAndAnswer(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		acked := stop()
-		if len(acked) < 1000 {
+		if len(acked) < 250*deaths {
 			t.Errorf("only %d commands were acknowledged", len(acked))
 		}
 		m.same(acked)

@@ -137,7 +137,7 @@ func TestPowerLossAtEveryFileOperation(t *testing.T) {
 			}
 			behind, each := 0, 1
 			if testing.Short() { // under the race detector a start costs ten times the work
-				each = 7
+				each = 21
 			}
 			for n, crash := range c.clones {
 				if n%each > 0 {

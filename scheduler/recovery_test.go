@@ -172,7 +172,7 @@ func TestStrandedIssuesAreFound(t *testing.T) {
 func TestNoWorkIsForgotten(t *testing.T) {
 	seeds, steps := uint64(2), 80
 	if testing.Short() { // under the race detector a step costs six times the work
-		seeds, steps = 1, 40
+		seeds, steps = 1, 20
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -126,6 +126,9 @@ func toolCall(name, arguments string) string {
 
 func (d *town) run(t *testing.T, config string) company.Outcome {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("compiles the default agent")
+	}
 	a := open(t, &desk{})
 	a.cfg.API = func() http.Handler { return d }
 	inv := (&desk{}).invocation(config)
