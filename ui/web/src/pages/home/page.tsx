@@ -225,7 +225,7 @@ function Lately({ company, prefix }: { company: string; prefix: string }) {
           const issue = (a.details as { identifier?: unknown } | null)?.identifier
           return (
             <li key={a.id} className="flex min-h-8 items-center gap-2 border-b border-line px-4 text-sm last:border-0">
-              <Who id={a.agentId ?? a.actorId} name={who} person={!a.agentId} /><span className="min-w-0 grow truncate text-ink2">{words(a.action)}{typeof issue === 'string' && <> <Link to={`/${prefix}/issues/${issue}`} className="text-ink hover:underline">{issue}</Link></>}</span><span className="text-xs text-ink3"><Time at={a.createdAt} /></span>
+              <Who id={a.agentId ?? a.actorId} name={who} person={!a.agentId} /><span className="min-w-0 grow truncate text-ink2">{words(a.action)}{typeof issue === 'string' && <> <Link to={`/${prefix}/issues/${issue}`} className="text-ink underline decoration-line2 underline-offset-2 hover:decoration-ink">{issue}</Link></>}</span><span className="text-xs text-ink3"><Time at={a.createdAt} /></span>
             </li>
           )
         })}

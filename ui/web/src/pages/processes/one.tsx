@@ -50,9 +50,10 @@ function Signals({ row: r }: { row: Row }) {
   const [asking, setAsking] = useState<'TERM' | 'KILL' | 'limits'>()
   const path = { path: { id: r.address } }
   const reread = () => [keys.kernel('processes')]
-  const signal = useWrite<string, unknown>({ call: (s) => post('/api/v1/processes/{id}/kill', path, { signal: s }), reread, onDone: (_a, s) => { setAsking(undefined); toast({ text: p.told(s, r.address) }) } })
+  // Another question may have been opened meanwhile: it stays.
+  const signal = useWrite<string, unknown>({ call: (s) => post('/api/v1/processes/{id}/kill', path, { signal: s }), reread, onDone: (_a, s) => { setAsking((now) => (now === s ? undefined : now)); toast({ text: p.told(s, r.address) }) } })
   const elevate = useWrite<{ memory: number; cpu: number; reason: string }, unknown>({
-    call: (v) => post('/api/v1/processes/{id}/elevate', path, { reason: v.reason, capabilities: { ...r.capabilities, resource_limits: { ...r.capabilities?.resource_limits, max_memory_bytes: Math.round(v.memory * MiB), max_cpu_time_ms: Math.round(v.cpu * 1000) } } }), reread, onDone: () => { setAsking(undefined); toast({ text: p.elevated }) },
+    call: (v) => post('/api/v1/processes/{id}/elevate', path, { reason: v.reason, capabilities: { ...r.capabilities, resource_limits: { ...r.capabilities?.resource_limits, max_memory_bytes: Math.round(v.memory * MiB), max_cpu_time_ms: Math.round(v.cpu * 1000) } } }), reread, onDone: () => { setAsking((now) => (now === 'limits' ? undefined : now)); toast({ text: p.elevated }) },
   })
   if (r.pid === 0 || r.state === 'exited' || r.state === 'unreachable') return null
   const own = spawned.includes(r.kind)
