@@ -42,11 +42,13 @@ func refusedBy(e *client.Error) error {
 			"; look before you do it again", 1)
 		return r
 	}
-	if text := invalid(e.Details); text != "" {
+	details, stays := notCarriedOut(e.Details)
+	if text := invalid(details); text != "" {
 		r.text += ": " + text
-	} else if text := InPairs(e.Details); text != "" {
+	} else if text := InPairs(details); text != "" {
 		r.text += ": " + text
 	}
+	r.text += stays
 	if next, ok := NextSteps[e.Message]; ok {
 		r.text += "; " + next
 	} else if what, ok := strings.CutSuffix(e.Message, " not found"); ok && ShownBy[what] != "" {
@@ -87,6 +89,34 @@ var ShownBy = map[string]string{
 	"User":         "user list",
 	"Work product": "issue product list ISSUE", "Workspace operation": "workspace operations WORKSPACE",
 }
+
+// notCarriedOut returns the details of the refusal of an approved command without the approval, which is long and holds
+// the whole command, and says which approval stays open and what to do with it. Other details it returns as they are.
+func notCarriedOut(details json.RawMessage) (rest json.RawMessage, stays string) {
+	var d struct {
+		Approval struct {
+			ID      string `json:"id"`
+			Type    string `json:"type"`
+			Status  string `json:"status"`
+			Payload struct {
+				Action string `json:"action"`
+			} `json:"payload"`
+		} `json:"approval"`
+		Details json.RawMessage `json:"details"`
+	}
+	if json.Unmarshal(details, &d) != nil || d.Approval.ID == "" || d.Approval.Type == "" {
+		return details, ""
+	}
+	a := d.Approval
+	what := a.Type
+	if a.Payload.Action != "" {
+		what += " " + Visible(a.Payload.Action)
+	}
+	return d.Details, fmt.Sprintf("; nothing was carried out, and approval %s (%s) stays %s: approve it again once this "+
+		"no longer holds, or end it with selvage approval reject %s", a.ID, what, inStatus(a.Status), a.ID)
+}
+
+func inStatus(s string) string { return strings.ReplaceAll(s, "_", " ") }
 
 // invalid formats the details of a refused body for people: each member and what is
 // wrong with it. It returns "" for other details.
