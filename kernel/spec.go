@@ -52,6 +52,8 @@ type Spec struct {
 	Company string `json:"company,omitempty"`
 	// App is the name of the company's app that the process is part of. "": its parent's.
 	App string `json:"app,omitempty"`
+	// By is the ID of the person who asked for the process or declared it. What it spawns has none.
+	By string `json:"by,omitempty"`
 	// TimeMs ends the process that long after its start, and OutputBytes is what its log keeps of it; 0: no bound of
 	// its own. The end of what was kept is told when it fails.
 	TimeMs      int64 `json:"time_ms,omitempty"`

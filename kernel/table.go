@@ -32,6 +32,7 @@ type Entry struct {
 	Agent        string
 	Run          string
 	Adapter      string
+	By           string // the ID of the person who asked for it, or declared it; "": nobody did
 	Declared     string // the ID of its declaration; "": it was not declared
 	Replica      int    // its number among the replicas of the declaration
 	Role         Role

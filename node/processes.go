@@ -22,6 +22,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/app"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/replica"
@@ -68,7 +69,7 @@ func (n *Node) openHost(dir string) (err error) {
 			return processWriter{w}, err
 		},
 	}
-	conf.Weigh = func(kernel.Entry) error { return n.Weigh(govern.Local{Action: replica.KindSpawn, Board: true}) }
+	conf.Weigh = n.mayStart
 	if n.work.post, err = n.openPost(dir); err != nil {
 		return err
 	}
@@ -79,6 +80,24 @@ func (n *Node) openHost(dir string) (err error) {
 	}
 	n.work.post.Start(n.work.host.Table(), n.work.host.Signal)
 	return nil
+}
+
+// mayStart asks before a start that nobody has just asked for: the access policy, whether the person who wants the
+// process may have it on this node, and then the constitution.
+func (n *Node) mayStart(e kernel.Entry) error {
+	why := ""
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		why = govern.PersonAt(tx, e.By, core.TimeOf(time.Now()))(string(n.ID()))
+		return nil
+	})
+	if err != nil {
+		return errors.Join(errNotWeighed, err)
+	}
+	if why != "" {
+		return fmt.Errorf("denied by the access policy of the resource tree: %s. Who may change this path can grant it: "+
+			"selvage tree grant", why)
+	}
+	return n.Weigh(govern.Local{Action: replica.KindSpawn, Board: true})
 }
 
 // Host returns what holds the processes of this node.
@@ -340,6 +359,7 @@ func (n *Node) lookAtReplicas(ctx context.Context) {
 				if err := json.Unmarshal(d.Spec, &w.Spec); err != nil {
 					w.Spec = kernel.Spec{} // the host says what is missing
 				}
+				w.Spec.By, w.Spec.App = d.By, cmp.Or(w.Spec.App, app.OfProcess(tx, ledger.CompanyID(w.Spec.Company), d.Name))
 				wanted = append(wanted, w)
 			}
 		}

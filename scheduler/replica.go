@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -23,7 +25,7 @@ func (l *Leader) placeReplicas(ctx context.Context) error {
 	live := l.Live()
 	var moves []replica.Place
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
-		moves = placeReplicas(tx, live)
+		moves = placeReplicas(tx, live, core.TimeOf(l.cfg.Now()))
 		return nil
 	})
 	for _, m := range moves {
@@ -44,8 +46,9 @@ type host struct {
 	replicas int // of all declarations
 }
 
-// placeReplicas decides which replicas go where.
-func placeReplicas(tx *ledger.Tx, live []Beat) (moves []replica.Place) {
+// placeReplicas decides which replicas go where. A node that the access policy closes to the person who declared a
+// process comes after all others: it refuses the start, and the replica says why.
+func placeReplicas(tx *ledger.Tx, live []Beat, now core.Time) (moves []replica.Place) {
 	all := replica.All(tx)
 	if _, halted := entity.Halted(tx); halted || len(all) == 0 {
 		return nil
@@ -75,6 +78,7 @@ func placeReplicas(tx *ledger.Tx, live []Beat) (moves []replica.Place) {
 			continue // its nodes say so
 		}
 		spec = spec.WithDefaults()
+		closed := govern.PersonAt(tx, d.By, now)
 		own := map[uint64]int{} // replicas of this declaration by session
 		for _, r := range d.Replicas {
 			own[r.Session]++
@@ -85,14 +89,21 @@ func placeReplicas(tx *ledger.Tx, live []Beat) (moves []replica.Place) {
 			if r.Over() || settled || len(moves) == placesPerLook {
 				continue
 			}
-			best := -1
+			best, shut := -1, false
 			for n, h := range hosts {
 				if n == at && hosts[at].drains || !h.fits(d, spec) {
 					continue
 				}
+				no := closed(string(h.Node)) != ""
+				if best >= 0 && no != shut {
+					if no {
+						continue
+					}
+					best = -1
+				}
 				if best < 0 || cmp.Or(cmp.Compare(own[h.Session], own[hosts[best].Session]),
 					cmp.Compare(h.replicas, hosts[best].replicas)) < 0 {
-					best = n
+					best, shut = n, no
 				}
 			}
 			if best < 0 {

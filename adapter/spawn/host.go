@@ -347,7 +347,7 @@ func (h *Host) enter(s *slot) (*living, error) {
 	}
 	e := kernel.Entry{Parent: s.spec.Parent, Kind: s.spec.Backend, Name: s.spec.Name, Role: s.spec.Role,
 		Group: s.spec.Group, Agency: s.spec.Agency, Company: s.spec.Company, App: cmp.Or(s.app, s.spec.App),
-		Declared: s.declared, Replica: s.replica, Restarts: s.restarts}
+		By: s.spec.By, Declared: s.declared, Replica: s.replica, Restarts: s.restarts}
 	caps := s.spec.Capabilities
 	if s.caps != nil {
 		caps = s.caps

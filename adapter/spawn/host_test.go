@@ -512,10 +512,13 @@ func TestWhatWasSpawnedEndsWithTheLease(t *testing.T) {
 // tried again, and says why.
 func TestTheGateIsAskedBeforeAStart(t *testing.T) {
 	t.Parallel()
-	asked, deny := atomic.Int64{}, atomic.Bool{}
+	asked, deny, unknown := atomic.Int64{}, atomic.Bool{}, atomic.Int64{}
 	b := newBed(t, t.TempDir(), func(c *Config) {
 		c.Weigh = func(e kernel.Entry) error {
 			asked.Add(1)
+			if e.By != "kim" {
+				unknown.Add(1)
+			}
 			if deny.Load() {
 				return errors.New("denied by rule T-1")
 			}
@@ -527,19 +530,22 @@ func TestTheGateIsAskedBeforeAStart(t *testing.T) {
 	}
 	deny.Store(true)
 	b.Ensure([]Wanted{{ID: "d", Generation: 1, Spec: kernel.Spec{Command: []string{"/bin/sleep", "60"},
-		Restart: kernel.OneForOne}}})
+		By: "kim", Restart: kernel.OneForOne}}})
 	b.until("it is denied", func() bool { f := b.Fates(); return len(f) == 1 && f[0].State == Failed })
 	if f := b.Fates()[0]; f.Error != "denied by rule T-1" || f.Restarts != 0 || asked.Load() != 1 {
 		t.Errorf("asked %d times, it stands as %+v", asked.Load(), f)
 	}
 	deny.Store(false)
 	again := []Wanted{{ID: "d", Generation: 2, Spec: kernel.Spec{Command: []string{"/bin/false"},
-		Restart: kernel.OneForOne}}}
+		By: "kim", Restart: kernel.OneForOne}}}
 	b.until("it crashes, is started again, and weighed each time", func() bool {
 		b.Ensure(again)
 		return asked.Load() >= 3
 	})
 	b.Ensure(nil)
+	if n := unknown.Load(); n != 0 {
+		t.Errorf("%d of %d starts did not say whose process it is", n, asked.Load())
+	}
 }
 
 // What a run costs and the tools that it calls count on its process: at 80 % there is a warning,

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company/app"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/identity"
@@ -100,6 +101,9 @@ func spawnProcess(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	spec.Parent = kernel.PID(in.Parent)
+	if rc.IsBoard() {
+		spec.By = rc.Actor.ID
+	}
 	n, err := findNode(rc, in.Node)
 	if err != nil {
 		return api.Response{}, err
@@ -146,7 +150,8 @@ func declarationOf(tx *ledger.Tx, d replica.Declared) declaration {
 	var s kernel.Spec
 	_ = json.Unmarshal(d.Spec, &s) // it was checked when it was declared
 	s = s.LongLived()
-	out := declaration{ID: d.ID, Name: d.Name, App: s.App, Backend: string(s.Backend),
+	of := cmp.Or(s.App, app.OfProcess(tx, ledger.CompanyID(s.Company), d.Name))
+	out := declaration{ID: d.ID, Name: d.Name, App: of, Backend: string(s.Backend),
 		Command: append([]string{}, s.Command...),
 		Module:  s.Module, Image: s.Image, Restart: string(s.Restart),
 		Env: slices.AppendSeq([]string{}, maps.Keys(s.Env)), Group: s.Group, OnLimit: string(s.OnLimit),

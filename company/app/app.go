@@ -7,6 +7,7 @@ import (
 	"iter"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
@@ -167,6 +168,33 @@ func OfAgent(tx *ledger.Tx, of ledger.CompanyID, agent string) string {
 	}
 	return ""
 }
+
+// OfProcess returns the name of the app that a declared process of a company is part of, "" for none. The process of an
+// app that an older version installed does not say so itself.
+func OfProcess(tx *ledger.Tx, of ledger.CompanyID, process string) string {
+	if of == "" {
+		return ""
+	}
+	if id, ok := strings.CutPrefix(process, hookProcess); ok {
+		h, _ := hooks.Get(tx, of, id)
+		return h.Name
+	}
+	if !strings.HasPrefix(process, serviceProcess) {
+		return ""
+	}
+	for a := range All(tx, of) {
+		if slices.ContainsFunc(a.Now.Services, func(s Service) bool { return s.process(a).Name == process }) {
+			return a.Name
+		}
+	}
+	return ""
+}
+
+// The names of processes of apps begin so.
+const (
+	hookProcess    = "app.hook."
+	serviceProcess = "app.service."
+)
 
 // Needing returns the name of an app that needs another one, "" for none.
 func Needing(tx *ledger.Tx, of ledger.CompanyID, name string) string {

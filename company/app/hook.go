@@ -78,7 +78,7 @@ func (h Hook) Clone() Hook {
 }
 
 // process returns the name of the process of a hook.
-func (h Hook) process() string { return "app.hook." + h.ID }
+func (h Hook) process() string { return hookProcess + h.ID }
 
 var hooks = ledger.NewTable[string, Hook]("app_hook")
 

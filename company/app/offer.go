@@ -26,7 +26,7 @@ type Service struct {
 
 // process returns the process of a service, named for the app of a company.
 func (s Service) process(a App) company.NewProcess {
-	return s.Process.Named("app.service." + core.DerivedID("app-service", string(a.Company)+"/"+a.Name+"/"+s.Name))
+	return s.Process.Named(serviceProcess + core.DerivedID("app-service", string(a.Company)+"/"+a.Name+"/"+s.Name))
 }
 
 // ServiceProcess returns the name of the process that provides a service.

@@ -213,6 +213,10 @@ func (w *world) check(atRest bool) string {
 		if !want[d.Name] {
 			return fmt.Sprintf("the process %s belongs to nothing", d.Name)
 		}
+		// Its specification does not name the app, like those of older versions.
+		if of := app.OfProcess(w.Tx, w.Company, d.Name); of != "sim" {
+			return fmt.Sprintf("the process %s is of the app %q", d.Name, of)
+		}
 		delete(want, d.Name)
 	}
 	if len(want) > 0 {

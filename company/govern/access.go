@@ -293,6 +293,26 @@ func RunsAt(tx *ledger.Tx, of ledger.CompanyID, agent string, at core.Time) func
 	}
 }
 
+// PersonAt returns what says why a person may have no process on a node, "" where they may. It is asked when a declared
+// process is placed, and before each start that nobody has just asked for.
+func PersonAt(tx *ledger.Tx, person string, at core.Time) func(node string) string {
+	s, err := InForce(tx)
+	if err != nil {
+		return func(string) string { return "the constitution can not be read" }
+	}
+	if person == "" || !policed(tx, s, "") {
+		return func(string) string { return "" }
+	}
+	return func(node string) string {
+		q := accessOf(tx, s, governance.Act{Agent: person, Target: core.NodePath(node)}, governance.Spawn,
+			moment{at: at, person: true})
+		if q == nil {
+			return ""
+		}
+		return q.says()
+	}
+}
+
 // Says returns what the access policy says about an act: whether it was asked, and why it denies the act, "" where it
 // does not.
 func (b *Beside) Says() (asked bool, why string) {

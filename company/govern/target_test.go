@@ -216,6 +216,10 @@ func TestNodesHaveAPolicy(t *testing.T) {
 				t.Fatalf("%s, %s of %s: %v, want %q", when, kind, node, err, said)
 			}
 		}
+		// What nobody asks for again is asked without a command: the start of a declared process, and each restart.
+		if why := govern.PersonAt(d.Tx, who, core.TimeOf(d.Now))(node); (why != "") != (said != "") {
+			t.Fatalf("%s, a process of %s on %s: %q, want %q", when, who, node, why, said)
+		}
 	}
 	want("without a policy", kim, "n1", "")
 	grant("/network", "*", "")
@@ -242,6 +246,9 @@ func TestNodesHaveAPolicy(t *testing.T) {
 	drop := rules.DropTreeGrant{Path: core.PeersPath, Subject: "user:lee"}
 	if err := weigh(lee, "resource_tree.revoke", drop); err != nil {
 		t.Errorf("what is said of a node keeps nobody from changing it: %v", err)
+	}
+	if why := govern.PersonAt(d.Tx, "", core.TimeOf(d.Now))("n1"); why != "" {
+		t.Errorf("a process that nobody asked for: %s", why)
 	}
 	denied := slices.DeleteFunc(slices.Collect(govern.Decisions(d.Tx, "", govern.Query{})),
 		func(x govern.Decision) bool { return x.Said.Verdict != governance.Deny })
