@@ -34,6 +34,8 @@ type Context struct {
 	deferred  bool
 	unentered bool
 	wide      bool
+	// look gets the decoded payload, and the handler does nothing: see [Payload].
+	look func(payload any)
 }
 
 // Record adds a line to the summary of the command's entry. More than
@@ -115,6 +117,10 @@ func Typed[P any](f func(c *Context, p P) (any, error)) Handler {
 		if err := Unmarshal(c.Cmd.Payload, &p); err != nil {
 			return nil, Refuse(Invalid, nil, "malformed payload of %s", c.Cmd.Kind)
 		}
+		if c.look != nil {
+			c.look(p)
+			return nil, nil
+		}
 		v, err := f(c, p)
 		if err != nil {
 			return nil, err
@@ -128,6 +134,12 @@ func Typed[P any](f func(c *Context, p P) (any, error)) Handler {
 			return Marshal(v), nil
 		}
 	}
+}
+
+// Payload returns the payload of a command as h, which [Typed] has made, decodes it; nil where it does not decode.
+func Payload(h Handler, cmd *Command) (payload any) {
+	_, _ = h(&Context{Cmd: cmd, look: func(p any) { payload = p }}) // a payload that does not decode stays nil
+	return payload
 }
 
 // Kinds lists the kinds that m handles, sorted.

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/selvage-mesh/selvage/api/apitest"
@@ -44,6 +45,14 @@ func TestCommandsPassTheGate(t *testing.T) {
 	waits := h.Call("POST", label, `{"name":"bug","color":"#ff0000"}`, asAda).Want(t, 409, `"code":"approval_required"`)
 	details := waits.Decode(t).(map[string]any)["details"].(map[string]any)
 	h.Call("GET", label, "").Want(t, 200, `[]`)
+	// The board sees what it approves; an agent sees that something waits.
+	approval := fmt.Sprintf("/api/approvals/%s", details["approvalId"])
+	h.Call("GET", approval, "").Want(t, 200, `"payload":{"color":"#ff0000","id":`)
+	h.Call("GET", "/api/companies/"+of+"/approvals?status=pending", "").Want(t, 200, `"name":"bug"`)
+	if a := h.Call("GET", approval, "", asAda).Want(t, 200, `"kind":"label.create"`); strings.Contains(string(a.Body),
+		"bug") {
+		t.Errorf("an agent sees the command: %s", a.Body)
+	}
 	h.Call("POST", fmt.Sprintf("/api/approvals/%s/approve", details["approvalId"]), `{}`).
 		Want(t, 200, `"status":"approved"`)
 	h.Call("GET", label, "").Want(t, 200, `"name":"bug"`)

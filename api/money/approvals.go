@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -93,7 +94,11 @@ func ApprovalRoutes() []api.Route {
 					Doc: "at most 1000, 500 unless given"}, {Name: "offset", Type: "integer"}}},
 		{Method: "POST", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "Ask the board for something",
 			In: newApproval{}, Out: money.Approval{}, Status: 201, Handle: createApproval},
-		api.Read(api.Route{Path: one, Tag: tag, Summary: "Read an approval"}, approvalIn),
+		api.Read(api.Route{Path: one, Tag: tag, Summary: "Read an approval; the board also sees what a command that waits " +
+			"says"}, func(tx *ledger.Tx, rc *api.Request) (money.Approval, error) {
+			a, err := approvalIn(tx, rc)
+			return said(tx, rc, a), err
+		}),
 		decide("approve", money.KindApprovalApprove, "Approve, and carry out what waits"),
 		decide("reject", money.KindApprovalReject, "Reject"),
 		decide("request-revision", money.KindApprovalRevise, "Send back to whoever asked"),
@@ -133,6 +138,14 @@ func approvalIn(tx *ledger.Tx, rc *api.Request) (money.Approval, error) {
 	return a, nil
 }
 
+// said returns an approval as it is shown: to the board with what the command that waits says.
+func said(tx *ledger.Tx, rc *api.Request, a money.Approval) money.Approval {
+	if a.Type == money.ApprovalAct && a.Status.Open() && (rc.IsBoard() || rc.Trusted()) {
+		a.Payload = govern.ShownWaiting(tx, a.Company, a.ID, a.Payload)
+	}
+	return a
+}
+
 // locateApproval returns the approval that a command is about, as this node
 // has it, or as the leader has what was made on another node just now.
 func locateApproval(rc *api.Request) (a money.Approval, err error) {
@@ -164,7 +177,11 @@ func listApprovals(rc *api.Request) (r api.Response, err error) {
 		return r, err
 	}
 	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
-		r = api.OK(money.ApprovalsOf(tx, row.ID, q))
+		all := money.ApprovalsOf(tx, row.ID, q)
+		for i, a := range all {
+			all[i] = said(tx, rc, a)
+		}
+		r = api.OK(all)
 		return nil
 	})
 	return r, err

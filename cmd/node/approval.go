@@ -46,14 +46,24 @@ func (r approvalRow) print(w io.Writer, names map[string]string) {
 	if r.Refused != nil {
 		fmt.Fprintf(w, "could not be carried out: %s\n", r.Refused.Error)
 	}
+	printMembers(w, "  ", r.Payload)
+}
+
+// printMembers writes the members of a JSON object, one per line, those of an object in it below its name.
+func printMembers(w io.Writer, indent string, object json.RawMessage) {
 	var p map[string]json.RawMessage
-	_ = json.Unmarshal(r.Payload, &p)
+	_ = json.Unmarshal(object, &p)
 	for _, key := range slices.Sorted(maps.Keys(p)) {
 		var text string
-		if json.Unmarshal(p[key], &text) == nil && string(p[key]) != "null" {
-			fmt.Fprintf(w, "  %s: %s\n", key, cli.Visible(text))
-		} else if string(p[key]) != "null" {
-			fmt.Fprintf(w, "  %s: %s\n", key, p[key])
+		switch {
+		case string(p[key]) == "null":
+		case json.Unmarshal(p[key], &text) == nil:
+			fmt.Fprintf(w, "%s%s: %s\n", indent, key, cli.Visible(text))
+		case p[key][0] == '{' && len(p[key]) > 2:
+			fmt.Fprintf(w, "%s%s:\n", indent, key)
+			printMembers(w, indent+"  ", p[key])
+		default:
+			fmt.Fprintf(w, "%s%s: %s\n", indent, key, p[key])
 		}
 	}
 }

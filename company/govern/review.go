@@ -106,6 +106,10 @@ func (r *Review) count(x Difference, is Said) {
 func (r Review) Summary() string {
 	text := fmt.Sprintf("would have denied %d of %d, deferred %d, and warned about %d", r.Decided[governance.Deny],
 		r.Considered, r.Decided[governance.Defer], r.Decided[governance.Warn])
+	if r.Stricter+r.Milder == 0 {
+		return text + "; that is what was decided of each"
+	}
+	text += fmt.Sprintf("; %d more strictly than it was decided, %d less", r.Stricter, r.Milder)
 	for n, x := range r.Examples {
 		if n == 0 {
 			text += ": "
