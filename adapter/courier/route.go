@@ -223,7 +223,7 @@ func (c *Courier) locate(ctx context.Context, m *post.Message) (kernel.Address, 
 	all := slices.DeleteFunc(slices.Clone(c.elsewhere(ctx, nodes, m.To.Name)),
 		func(p place) bool { return !fits(p) || node != "" && p.Node != node || !c.cfg.Alive(p.Node) })
 	if len(all) == 0 {
-		return kernel.Address{}, post.Fail(post.TargetNotFound, "%s: no such process runs on a node that answers", m.To)
+		return kernel.Address{}, post.Fail(post.TargetNotFound, "no process %s runs on a node that answers", m.To)
 	}
 	return c.next(all), nil
 }

@@ -94,11 +94,7 @@ func ApprovalRoutes() []api.Route {
 					Doc: "at most 1000, 500 unless given"}, {Name: "offset", Type: "integer"}}},
 		{Method: "POST", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "Ask the board for something",
 			In: newApproval{}, Out: money.Approval{}, Status: 201, Handle: createApproval},
-		api.Read(api.Route{Path: one, Tag: tag, Summary: "Read an approval; the board also sees what a command that waits " +
-			"says"}, func(tx *ledger.Tx, rc *api.Request) (money.Approval, error) {
-			a, err := approvalIn(tx, rc)
-			return said(tx, rc, a), err
-		}),
+		api.Read(api.Route{Path: one, Tag: tag, Summary: "Read an approval"}, readApproval),
 		decide("approve", money.KindApprovalApprove, "Approve, and carry out what waits"),
 		decide("reject", money.KindApprovalReject, "Reject"),
 		decide("request-revision", money.KindApprovalRevise, "Send back to whoever asked"),
@@ -136,6 +132,11 @@ func approvalIn(tx *ledger.Tx, rc *api.Request) (money.Approval, error) {
 		return a, api.NotFound("Approval not found")
 	}
 	return a, nil
+}
+
+func readApproval(tx *ledger.Tx, rc *api.Request) (money.Approval, error) {
+	a, err := approvalIn(tx, rc)
+	return said(tx, rc, a), err
 }
 
 // said returns an approval as it is shown: to the board with what the command that waits says.

@@ -517,6 +517,10 @@ func archive(cmd *cobra.Command, source, name, key string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(all) == 0 {
+			return nil, cli.Misuse(fmt.Errorf("%s is no app, and no catalogue of apps: give a folder with %s, an archive of "+
+				"selvage app pack, or a folder with several of them", source, strings.Join(plugin.ManifestNames, " or ")))
+		}
 		i := slices.IndexFunc(all, func(l plugin.Listed) bool { return l.Name == name })
 		if name == "" || i < 0 {
 			var names []string
