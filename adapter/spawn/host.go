@@ -42,7 +42,8 @@ const (
 	leasePoll = 20 * time.Millisecond
 	// termGrace is the time between TERM and KILL.
 	termGrace = 5 * time.Second
-	// closeWait bounds the end of all processes when the node stops: who got KILL is gone within the 2 s.
+	// closeWait bounds the end of all processes when the node stops: who got KILL is gone within the 2 s. What ends at
+	// TERM, also a suspended one, is not waited for longer.
 	closeWait = termGrace + 2*time.Second
 	// startWait bounds one start: a module is fetched and compiled, an image is there already or
 	// is pulled.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/kernel"
@@ -505,6 +506,46 @@ func TestWhatWasSpawnedEndsWithTheLease(t *testing.T) {
 	b.ends(last)
 	if all := b.Table().List(true); len(all) != 4 { // with the node itself
 		t.Errorf("there were %d processes: %+v", len(all), all)
+	}
+}
+
+// What ends when it is asked to is not waited for longer than that, suspended or not: the grace is for what does not.
+func TestCloseAsksBeforeItKills(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, t.TempDir(), nil)
+	runs := b.spawn(kernel.Spec{Command: sh("sleep 600")})
+	stopped := b.spawn(kernel.Spec{Command: sh("sleep 600")})
+	if err := b.Signal(stopped, "STOP"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Host.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for what, pid := range map[string]kernel.PID{"running": runs, "suspended": stopped} {
+		e, _ := b.Table().Find(pid)
+		if e.State != kernel.Exited || e.Exit == nil || e.Exit.Message != "the node stops" {
+			t.Errorf("%s: %+v", what, e)
+		}
+	}
+	if err := b.Host.Close(); err != nil {
+		t.Errorf("closed again: %v", err)
+	}
+}
+
+// A program that gets no more memory rarely says so. Its end names the limit.
+func TestTheEndNamesTheLimitOfMemory(t *testing.T) {
+	t.Parallel()
+	for signal, want := range map[string]string{
+		"SIGSEGV": "ended by SIGSEGV, as programs are that get no more memory: its limit is 32 MiB",
+		"SIGHUP":  "ended by SIGHUP",
+	} {
+		e := process.Ending{Exit: shim.Exit{Code: -1, Signal: signal}}
+		if x := exitOf(e, shim.Limits{MemoryMB: 32}); x.Message != want || x.Reason != kernel.Crash || x.Code <= 128 {
+			t.Errorf("%s: %+v", signal, x)
+		}
+		if x := exitOf(e, shim.Limits{}); x.Message != "ended by "+signal {
+			t.Errorf("%s without a limit: %+v", signal, x)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -214,7 +215,12 @@ func exitOf(e process.Ending, limits shim.Limits) kernel.Exit {
 	case x.Signal != "" && x.Killed != "":
 		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: "ended by " + x.Signal}
 	case x.Signal != "":
-		return kernel.Exit{Code: 128 + shim.SignalNumber(x.Signal), Reason: kernel.Crash, Message: "ended by " + x.Signal}
+		why := "ended by " + x.Signal
+		// The system refuses more memory than the limit, and few programs survive that: they do not tell.
+		if limits.MemoryMB > 0 && slices.Contains([]string{"SIGSEGV", "SIGABRT", "SIGBUS"}, x.Signal) {
+			why += fmt.Sprintf(", as programs are that get no more memory: its limit is %d MiB", limits.MemoryMB)
+		}
+		return kernel.Exit{Code: 128 + shim.SignalNumber(x.Signal), Reason: kernel.Crash, Message: why}
 	}
 	return kernel.ExitOf(x.Code, "")
 }

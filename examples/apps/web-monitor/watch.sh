@@ -29,9 +29,11 @@ for url in ${URLS:-$PAPERCLIP_API_URL/healthz}; do
   was=$(cat "$state/$key.state" 2>/dev/null)
   said="$said
 - $url: $now"
-  if [ -n "$was" ] && [ "$was" != "$now" ]; then
+  # A page that is away when it is looked at for the first time is worth an issue too.
+  if [ "$was" != "$now" ] && { [ -n "$was" ] || [ "$code" != 200 ]; }; then
     changed=$((changed + 1))
     text="$url: it was \"$was\", and now it \"$now\"."
+    [ -n "$was" ] || text="$url: at the first look it \"$now\"."
     if [ "$code" = 200 ] && [ -f "$state/$key.page" ]; then
       text="$text
 
