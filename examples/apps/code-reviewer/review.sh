@@ -23,6 +23,14 @@ if [ ! -d "$clone" ]; then
   git clone --quiet --bare -- "$REPOSITORY" "$clone" || exit 1
 fi
 cd "$clone" || exit 1
+heads=$(git ls-remote --symref -- "$REPOSITORY" HEAD 'refs/heads/*') || exit 1
+[ -n "${BRANCH:-}" ] || BRANCH=$(printf '%s\n' "$heads" | awk '$1 == "ref:" { sub("^refs/heads/", "", $2); print $2; exit }')
+if ! printf '%s\n' "$heads" | awk -v "b=refs/heads/$BRANCH" '$2 == b { found = 1 } END { exit !found }'; then
+  has=$(printf '%s\n' "$heads" | awk '$1 != "ref:" && sub("^refs/heads/", "", $2) { printf "%s%s", s, $2; s = ", " }' | cut -c1-500)
+  echo "$REPOSITORY has no branch ${BRANCH:-(none is its first)}; it has: $has"
+  [ -z "${PAPERCLIP_TASK_ID:-}" ] || api PATCH "/api/issues/$PAPERCLIP_TASK_ID" "{\"status\":\"done\",\"comment\":\"$(json "The repository has no branch $BRANCH, so nothing was reviewed. It has: $has. Set one: selvage app upgrade DIR --rollback --set branch=NAME")\"}" >/dev/null
+  exit
+fi
 git fetch --quiet --force -- "$REPOSITORY" "refs/heads/$BRANCH:refs/heads/$BRANCH" || exit 1
 head=$(git rev-parse --verify --quiet "refs/heads/$BRANCH") || { echo "no branch $BRANCH"; exit 1; }
 last=$(cat "$home/last" 2>/dev/null)
