@@ -144,7 +144,7 @@ var governVerbs = []cli.Verb{
 				About: "a time, such as 2026-11-24T00:00:00Z"}, {Name: "limit", Member: "limit", Kind: "int",
 				About: "100 unless given"}},
 		Columns: "ID=id DECISION=decision ACTION=action BY=actorId RULES=spoken_rules COUNT=count V=constitution " +
-			"REASON=reason"},
+			"ANSWER=answer REASON=reason"},
 	{Use: "decision ID", Short: "Show a decision, with everything that led to it", Path: "/api/v1/govern/decisions/{1}",
 		Lines: "id=id decision=decision reason=reason action=action class=class by=actorId rank=rank run=runId " +
 			"node=nodeId rules_that_spoke=spoken_rules rules_asked=evaluated_rules risk=effect.risk " +
@@ -168,7 +168,7 @@ var governVerbs = []cli.Verb{
 		Fields: []cli.Field{{Name: "of", Member: "companyId", About: "ID of the company; the mesh unless given"},
 			{Name: "project", Member: "projectId", About: "ID of a project of the company"}},
 		Lines: "company=companyId project=projectId environment=environment threshold=threshold " +
-			"human_approval=humanApproval minutes=approvalMinutes"},
+			"human_approval=humanApproval minutes=set:approvalMinutes"},
 	{Use: "amend ID", Short: "Bring an amendment into force that enough have signed", Method: "POST",
 		Path: "/api/v1/govern/amendments/{1}/enact", Example: "  selvage govern amend 3",
 		Lines: "id=id title=title status=status version=version height=height signed=signed required=required"},
@@ -186,7 +186,7 @@ var governVerbs = []cli.Verb{
 				About: "with =false what a rule blocks is denied, and no person is asked"},
 			{Name: "minutes", Member: "approvalMinutes", Kind: "int", About: "how long a command waits for a person"}},
 		Lines: "company=companyId project=projectId environment=environment threshold=threshold " +
-			"human_approval=humanApproval minutes=approvalMinutes"},
+			"human_approval=humanApproval minutes=set:approvalMinutes"},
 	{Use: "filters", Short: "Show whether a company has chosen the filters, and what they keep of its agents",
 		Path: "/api/v1/govern/filters?companyId={company}", Rows: "agents",
 		Columns: "AGENT=agentId NAME=name ACTS=acts EVIDENCE=evidence"},

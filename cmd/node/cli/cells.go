@@ -91,10 +91,11 @@ var InWords = regexp.MustCompile(`\{([A-Za-z0-9.:|+'?]+)\}`)
 // cellOf returns the text of a cell of a table, or of a sentence, for a row. A cell is
 // the path of a member, with dots for nested members. A prefix selects the format: id:,
 // the beginning of an ID; n:, the length of a list; cents:, an amount of money; milli:,
-// a number of thousandths; short:, a summary of details; and a word before ? is shown if
-// the member is true or present. Times are formatted by When. Of several alternatives
-// with | between them, the first that is present is used; a word in quotes always is.
-// Parts with + between them are all used.
+// a number of thousandths; short:, a summary of details; set:, a number unless it is 0,
+// which says that none is set; and a word before ? is shown if the member is true or
+// present. Times are formatted by When. Of several alternatives with | between them, the
+// first that is present is used; a word in quotes always is. Parts with + between them
+// are all used.
 func cellOf(row any, cell string, wide bool) string {
 	for one := range strings.SplitSeq(cell, "|") {
 		if word, ok := strings.CutPrefix(one, "'"); ok {
@@ -131,6 +132,10 @@ func shown(row any, how, path string, wide bool) string {
 		return read(path, text, wide)
 	case "id":
 		return Short(text)
+	case "set":
+		if text == "0" {
+			return "-"
+		}
 	case "n":
 		list, _ := reached(row, path).([]any)
 		return strconv.Itoa(len(list))
