@@ -106,6 +106,7 @@ func (q Quorum) text(node string) string {
 type Table struct {
 	Routes   []Route
 	Handlers []Handler
+	Describe func(version string) ([]byte, error) // the document of Routes; default: it is written
 }
 
 // A Handler is served under a pattern of [http.ServeMux] and is not in the document.

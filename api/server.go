@@ -339,7 +339,12 @@ func (s *Server) mount() (err error) {
 	}
 	// Most nodes never serve the description, and it takes more memory than everything else at
 	// rest.
-	s.Openapi = sync.OnceValues(func() ([]byte, error) { return Describe(s.Cfg.Version, s.Table) })
+	s.Openapi = sync.OnceValues(func() ([]byte, error) {
+		if s.Cfg.Serves.Describe != nil {
+			return s.Cfg.Serves.Describe(s.Cfg.Version)
+		}
+		return Describe(s.Cfg.Version, s.Table)
+	})
 	tools := sync.OnceValues(func() (http.Handler, error) {
 		doc, err := s.Openapi()
 		if err != nil {

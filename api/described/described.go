@@ -37,7 +37,13 @@ type passed struct {
 // mostPassed is how many texts are remembered.
 const mostPassed = 1 << 14
 
-const documentURL = "mem:///openapi.json"
+// The description has its named schemas, and the schema of each body, as a document of their own: the
+// compiler copies all that it knows of a document whenever it is asked for a place in it that no keyword
+// names, and the description has two thousand.
+const (
+	namedURL = "mem:///named.json"
+	bodyURL  = "mem:///body.json?"
+)
 
 // described is made once: all servers of a program describe the same.
 var described = sync.OnceValues(func() (*document, error) {
@@ -45,10 +51,12 @@ var described = sync.OnceValues(func() (*document, error) {
 	if err != nil {
 		return nil, err
 	}
+	b = bytes.ReplaceAll(b, []byte(`"#/components/schemas/`), []byte(`"`+namedURL+`#/$defs/`))
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
 	if err != nil {
 		return nil, err
 	}
+	components, _ := doc.(map[string]any)["components"].(map[string]any)
 	d := &document{mux: http.NewServeMux(), compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{},
 		passed: map[passed]bool{}}
 	d.paths, _ = doc.(map[string]any)["paths"].(map[string]any)
@@ -58,7 +66,7 @@ var described = sync.OnceValues(func() (*document, error) {
 		}
 	}
 	d.compiler.DefaultDraft(jsonschema.Draft2020) // what OpenAPI 3.1 speaks
-	return d, d.compiler.AddResource(documentURL, doc)
+	return d, d.compiler.AddResource(namedURL, map[string]any{"$defs": components["schemas"]})
 })
 
 // operationOf returns the method and path of the operation that a request is for, ""
@@ -151,12 +159,7 @@ var escapes, unescapes = strings.NewReplacer("~", "~0", "/", "~1"), strings.NewR
 func escaped(path string) string { return escapes.Replace(path) }
 
 func (d *document) check(pointer, media string, body []byte) error {
-	var said any = map[string]any{"paths": d.paths}
-	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		part = unescapes.Replace(part)
-		said = said.(map[string]any)[part]
-	}
-	content, _ := said.(map[string]any)["content"].(map[string]any)
+	content, _ := d.at(pointer)["content"].(map[string]any)
 	switch {
 	case len(body) == 0:
 		if content["application/json"] != nil {
@@ -171,6 +174,15 @@ func (d *document) check(pointer, media string, body []byte) error {
 		return nil
 	}
 	return d.valid(pointer, body)
+}
+
+// at is what the description has at a JSON pointer.
+func (d *document) at(pointer string) map[string]any {
+	said := map[string]any{"paths": d.paths}
+	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		said, _ = said[unescapes.Replace(part)].(map[string]any)
+	}
+	return said
 }
 
 // valid holds a JSON text to the schema of an answer or a body.
@@ -208,7 +220,15 @@ func (d *document) schema(pointer string) (*jsonschema.Schema, error) {
 	if s := d.schemas[pointer]; s != nil {
 		return s, nil
 	}
-	s, err := d.compiler.Compile(documentURL + "#" + (&url.URL{Path: pointer}).EscapedPath())
+	said := d.at(pointer)
+	if said == nil {
+		return nil, fmt.Errorf("the description has no schema at %s", pointer)
+	}
+	at := bodyURL + url.QueryEscape(pointer)
+	if err := d.compiler.AddResource(at, said); err != nil {
+		return nil, err
+	}
+	s, err := d.compiler.Compile(at)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@
 package routes
 
 import (
+	"sync"
+
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/a2a"
 	"github.com/selvage-mesh/selvage/api/agents"
@@ -102,7 +104,7 @@ func Serves() api.Table {
 	handlers := []api.Handler{{Pattern: "/llm/", Serve: money.ServeModelCall},
 		{Pattern: "/cli-auth/{id}", Serve: people.ServeApproval}}
 	handlers = append(handlers, a2a.Handlers()...)
-	return api.Table{Routes: all, Handlers: handlers}
+	return api.Table{Routes: all, Handlers: handlers, Describe: Describe}
 }
 
 // Tools returns the MCP tools that a node of this version offers, for clients
@@ -115,7 +117,14 @@ func Tools(version string) ([]*mcp.Tool, error) {
 	return api.ToolsOf(doc)
 }
 
-// Describe returns the OpenAPI document (JSON) of a node of this version, likewise.
+// Describe returns the OpenAPI document (JSON) of a node of this version, likewise. The caller
+// must not change it.
 func Describe(version string) ([]byte, error) {
-	return api.Describe(version, Serves().Routes)
+	write := sync.OnceValues(func() ([]byte, error) { return api.Describe(version, Serves().Routes) })
+	one, _ := documents.LoadOrStore(version, write)
+	return one.(func() ([]byte, error))()
 }
+
+// documents has what Describe returns, by version: writing one takes a third of a second, and all
+// servers of a program have the same.
+var documents sync.Map
