@@ -1,7 +1,6 @@
 package company
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company/core"
@@ -47,8 +46,7 @@ func settleAgent(c *ledger.Context, r entity.Run, started bool, next *entity.Run
 	if a.Status == entity.AgentRunning || a.Status == entity.AgentIdle || a.Status == entity.AgentError {
 		a.Status, a.ErrorReason = entity.AgentIdle, ""
 		switch {
-		case slices.ContainsFunc(entity.LiveRunsOfAgent(c.Tx, r.Company, r.Agent),
-			func(o entity.Run) bool { return o.Status == entity.RunRunning }):
+		case entity.AnyLiveRun(c.Tx, r.Company, r.Agent, func(o entity.Run) bool { return o.Status == entity.RunRunning }):
 			a.Status = entity.AgentRunning
 		case r.Status == entity.RunFailed, r.Status == entity.RunTimedOut, r.Status == entity.RunInterrupted && next == nil:
 			a.Status, a.ErrorReason = entity.AgentError, r.Error

@@ -301,7 +301,7 @@ func follow(c *ledger.Context, r entity.Run, o company.Outcome) *entity.Run {
 // othersAtWork reports whether another live run of the agent is about the same issue, so that
 // it will decide.
 func othersAtWork(tx *ledger.Tx, r entity.Run) bool {
-	return slices.ContainsFunc(entity.LiveRunsOfAgent(tx, r.Company, r.Agent), func(o entity.Run) bool {
+	return entity.AnyLiveRun(tx, r.Company, r.Agent, func(o entity.Run) bool {
 		return o.ID != r.ID && o.Context.IssueID == r.Context.IssueID
 	})
 }

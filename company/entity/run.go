@@ -343,15 +343,25 @@ func RunsOfIssue(tx *ledger.Tx, company ledger.CompanyID, issue string) iter.Seq
 // LiveRunsOfAgent returns the queued and running runs of an agent, oldest first.
 func LiveRunsOfAgent(tx *ledger.Tx, company ledger.CompanyID, agent string) []Run {
 	var out []Run
-	for id := range RunsLive.IDs(tx, company, agent, false) {
-		if r, ok := RunTable.Get(tx, company, id); ok {
-			out = append(out, r)
-		}
-	}
+	AnyLiveRun(tx, company, agent, func(r Run) bool {
+		out = append(out, r)
+		return false
+	})
 	slices.SortFunc(out, func(a, b Run) int {
 		return compareUint(a.Queue, b.Queue)
 	})
 	return out
+}
+
+// AnyLiveRun reports whether is holds for a queued or running run of an agent. It is asked of
+// one after the other, in the order of their IDs, and of none after the first for which it holds.
+func AnyLiveRun(tx *ledger.Tx, company ledger.CompanyID, agent string, is func(Run) bool) bool {
+	for id := range RunsLive.IDs(tx, company, agent, false) {
+		if r, ok := RunTable.Get(tx, company, id); ok && is(r) {
+			return true
+		}
+	}
+	return false
 }
 
 // LiveRunsOnIssue returns the queued and running runs of an issue's agent for it, oldest
@@ -563,7 +573,7 @@ func (r Run) Absorb(ctx RunContext, now core.Time) Run {
 // issue. Two runs at once would do the same work, so it waits.
 func (r Run) Deferred(tx *ledger.Tx) bool {
 	return !r.Manual && r.Context.IssueID != "" && len(r.Context.CommentIDs) > 0 &&
-		slices.ContainsFunc(LiveRunsOfAgent(tx, r.Company, r.Agent), func(o Run) bool {
+		AnyLiveRun(tx, r.Company, r.Agent, func(o Run) bool {
 			return o.ID != r.ID && o.Status == RunRunning && o.Context.IssueID == r.Context.IssueID
 		})
 }
