@@ -143,6 +143,7 @@ func heads(t *testing.T, p *Processes) string {
 
 // load writes comments through all nodes until stop, and remembers which were
 // acknowledged. Each carries its own number, and a retry its Idempotency-Key.
+// A client pauses between comments, or they would take all of a quiet machine.
 type load struct {
 	mu    sync.Mutex
 	acked map[string]bool
@@ -169,6 +170,7 @@ func startLoad(t *testing.T, p *Processes, issue string, clients int) *load {
 					}
 					time.Sleep(20 * time.Millisecond)
 				}
+				time.Sleep(20 * time.Millisecond)
 			}
 		})
 	}
