@@ -57,8 +57,27 @@ export function useDashboard(company: string | undefined) {
 export function useBadges(company: string | undefined) {
   return useQuery({ queryKey: keys.badges(company ?? ''), enabled: !!company, queryFn: ({ signal }) => get('/api/companies/{companyId}/sidebar-badges', { ...inCompany(company), signal }) })
 }
+const attentionPages = 5 // of a hundred each: the inbox lists what waits up to here, and says how much is left out
+
+/**
+ * waiting reads the pages of what waits. What came twice, as something before it was handled meanwhile, counts once; where the
+ * page's own end was handled meanwhile, the next page is refused and what was read stands until an event reads it again.
+ */
+export async function waiting<F extends { items: { id: string }[]; nextCursor: string | null }>(read: (query: { limit: number; cursor?: string }) => Promise<F>): Promise<F> {
+  let feed = await read({ limit: 100 })
+  for (let page = 1; feed.nextCursor && page < attentionPages; page++) {
+    const next = await read({ limit: 100, cursor: feed.nextCursor }).catch((e: unknown) => {
+      if (e instanceof Refusal) return undefined
+      throw e
+    })
+    if (!next) break
+    const known = new Set(feed.items.map((i) => i.id))
+    feed = { ...next, items: [...feed.items, ...next.items.filter((i) => !known.has(i.id))] }
+  }
+  return feed
+}
 export function useAttention(company: string | undefined) {
-  return useQuery({ queryKey: keys.attention(company ?? ''), enabled: !!company, queryFn: ({ signal }) => get('/api/companies/{companyId}/attention', { ...inCompany(company), signal }) })
+  return useQuery({ queryKey: keys.attention(company ?? ''), enabled: !!company, queryFn: ({ signal }) => waiting((query) => get('/api/companies/{companyId}/attention', { ...inCompany(company), query, signal })) })
 }
 export function useLiveRuns(company: string | undefined) {
   return useQuery({ queryKey: keys.liveRuns(company ?? ''), enabled: !!company, queryFn: ({ signal }) => get('/api/companies/{companyId}/live-runs', { ...inCompany(company), signal }) })

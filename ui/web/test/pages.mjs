@@ -349,6 +349,29 @@ export function pageSteps({ page, url, ask, must, wait }) {
       const listed = await page.locator('[data-item]').count()
       await page.getByRole('navigation').first().getByRole('link', { name: `Inbox ${listed}` }).waitFor(wait)
     },
+    async 'an inbox of hundreds is read to its end, drawn as far as one looks, and counted where it is left out'() {
+      const feed = '**/api/companies/*/attention*'
+      const like = (item, n) => ({ ...item, id: `${item.id}-${n}`, subject: { ...item.subject, title: `Waits ${n}` } })
+      await page.route(feed, async (route) => { // a node with 640 of them
+        const answer = await route.fetch({ url: route.request().url().replace(/[?].*/, '') })
+        const body = await answer.json()
+        const from = Number(new URL(route.request().url()).searchParams.get('cursor') ?? 0)
+        const items = Array.from({ length: 100 }, (_, i) => like(body.items[0], from + i))
+        await route.fulfill({ response: answer, json: { ...body, items, totalCount: 640, nextCursor: String(from + 100) } })
+      })
+      await page.goto(`${url}/ACM/inbox`)
+      await page.getByRole('navigation').first().getByRole('link', { name: 'Inbox 640' }).waitFor(wait)
+      await page.getByRole('option', { name: 'All (640)' }).waitFor({ ...wait, state: 'attached' })
+      const drawn = () => page.locator('[data-item]').count()
+      must((await drawn()) === 100, `${await drawn()} rows are drawn at first`)
+      for (let i = 0; i < 100; i++) await page.keyboard.press('j') // the first selects the first
+      await page.locator('[data-item][aria-current=true]').waitFor(wait)
+      must((await drawn()) > 100, 'keys end where the drawn rows do')
+      for (let i = 0; i < 4; i++) await button('Show more').click()
+      await page.getByText('The first 500 of 640.').waitFor(wait)
+      must((await drawn()) === 500, `${await drawn()} rows are drawn in the end`)
+      await page.unroute(feed)
+    },
     async 'a table is exported with all its columns, and printed with all its rows'() {
       await page.goto(`${url}/ACM/activity`)
       await page.getByRole('row', { name: /Wes|Board/ }).first().waitFor(wait)

@@ -23,7 +23,7 @@ export const addressOf = (page: PageRow, company: string | undefined) => page.pa
 export function Rail({ onGo }: { onGo?: () => void }) {
   const company = useMaybeCompany()
   const badges = useBadges(company?.id).data
-  const waits = useAttention(company?.id).data?.items?.length ?? 0 // what the inbox lists, not what the contract's badge counts
+  const waits = useAttention(company?.id).data?.totalCount ?? 0 // what the inbox lists, not what the contract's badge counts
   const live = useLiveRuns(company?.id).data
   const members = useMembers().data
   useEffect(() => {
@@ -113,7 +113,7 @@ function Foot() {
 /** The bar at the bottom of a phone. */
 export function BottomBar() {
   const company = useMaybeCompany()
-  const waits = useAttention(company?.id).data?.items?.length ?? 0
+  const waits = useAttention(company?.id).data?.totalCount ?? 0
   const at = useRouterState({ select: (s) => s.location.pathname })
   const items = ['/$company', '/$company/inbox', '/$company/issues'].map((path) => pages.find((p) => p.path === path)).filter((p): p is PageRow => !!p && !!company)
   const cell = 'relative flex grow basis-0 flex-col items-center justify-center gap-0.5 text-xs'

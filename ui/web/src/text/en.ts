@@ -104,7 +104,7 @@ export const en = {
   },
   inbox: {
     kind: 'Kind', kinds: { approval: 'approval', issue_thread_interaction: 'question', budget_alert: 'budget', agent_error_alert: 'agent error', failed_run: 'failed run', waiting_run: 'waiting run', blocker_attention: 'blocked', recovery_action: 'recovery', review: 'review', join_request: 'asks to join' } as Record<string, string>,
-    keys: 'a approve · r reject · e dismiss · z tomorrow · Enter open', empty: 'Nothing waits for you', emptyWhy: 'Approvals, questions, blocked issues, failed runs and budget stops appear here.', dismiss: 'Dismiss', dismissed: 'Dismissed', snoozed: 'It comes back tomorrow', lookRun: 'Open the run', lookAgent: 'Open the agent',
+    keys: 'a approve · r reject · e dismiss · z tomorrow · Enter open', empty: 'Nothing waits for you', first: (n: string, of: string) => `The first ${n} of ${of}. The others come up as these are handled.`, emptyWhy: 'Approvals, questions, blocked issues, failed runs and budget stops appear here.', dismiss: 'Dismiss', dismissed: 'Dismissed', snoozed: 'It comes back tomorrow', lookRun: 'Open the run', lookAgent: 'Open the agent',
   },
   approvals: {
     one: 'Approval', what: 'What', type: 'Kind', by: 'Asked by', asked: 'Asked', status: 'State', decided: 'Decided', decidedBy: 'By', note: 'Note', agent: 'Agent', waits: 'What happens when it is approved', did: 'What was approved', noteField: 'Note to who asked', noteFirst: 'Say in the note what is to be changed', revise: 'Ask for a revision', sentBack: 'Sent back for a revision', newLimit: 'New limit in dollars', proposed: 'is proposed',

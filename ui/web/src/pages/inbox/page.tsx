@@ -4,7 +4,7 @@ import { useEffect, useRef, useState, type ReactNode } from 'react'
 import { keys } from '../../cache'
 import { useCompany } from '../../company'
 import { client, say, useAttention, useRead, useWrite, type AttentionItem } from '../../data'
-import { exactMoney, words } from '../../format'
+import { exactMoney, number, words } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { del, post } from '../../http'
 import { forList, typing } from '../../keys'
@@ -26,6 +26,8 @@ import { neighbour, sortOf } from './order'
 const markOf: Record<string, string> = { approval: 'pending_approval', budget_alert: 'warn', failed_run: 'failed', blocker_attention: 'blocked', agent_error_alert: 'error', issue_thread_interaction: 'pending', waiting_run: 'queued', recovery_action: 'warn', review: 'in_review', join_request: 'pending' }
 const excerpt = (i: AttentionItem) => { const d = i.detail as { summaryExcerpt?: unknown; failureReasonExcerpt?: unknown } | null; return [d?.summaryExcerpt, d?.failureReasonExcerpt].find((x): x is string => typeof x === 'string' && x !== '') }
 
+const step = 100 // rows that are drawn at first, and more each time
+
 export function Page() {
   const company = useCompany()
   const goOn = useGoOn(company)
@@ -36,8 +38,11 @@ export function Page() {
   const rows = kind ? all.filter((i) => i.sourceKind === kind) : all
   const nameOf = useTitleOf(company.id, all)
   const [cursor, setCursor] = useState<string>()
+  const [many, setMany] = useState(step)
   const list = useRef<HTMLUListElement>(null)
   const at = rows.findIndex((i) => i.id === (show ?? cursor))
+  const drawn = rows.slice(0, Math.max(many, at + 20)) // keys go on where the list is not drawn yet
+  const left = (feed.data?.totalCount ?? 0) - all.length
   const now = rows[at]
   const set = (next: { kind?: string | undefined; show?: string | undefined }) => void go({ to: '.', search: Object.fromEntries(Object.entries({ kind, show, ...next }).filter(([, v]) => v)) as never, replace: true })
   const open = rows.find((i) => i.id === show)
@@ -93,13 +98,13 @@ export function Page() {
   const kinds = [...new Set(all.map((i) => i.sourceKind))]
   return (
     <Frame title={t.nav.inbox} command={`selvage inbox --company ${company.issuePrefix}`}
-      bar={<><Select aria-label={t.inbox.kind} value={kind ?? ''} onChange={(e) => set({ kind: e.target.value, show: '' })} choices={[{ value: '', label: `${t.common.all} (${all.length})` }, ...kinds.map((k) => ({ value: k, label: `${t.inbox.kinds[k] ?? words(k)} (${all.filter((i) => i.sourceKind === k).length})` }))]} /><span className="grow" /><span className="whitespace-nowrap text-xs text-ink3 max-desk:hidden">{t.inbox.keys}</span></>}
+      bar={<><Select aria-label={t.inbox.kind} value={kind ?? ''} onChange={(e) => set({ kind: e.target.value, show: '' })} choices={[{ value: '', label: `${t.common.all} (${feed.data?.totalCount ?? 0})` }, ...kinds.map((k) => ({ value: k, label: `${t.inbox.kinds[k] ?? words(k)} (${feed.data?.countsBySourceKind?.[k] ?? 0})` }))]} /><span className="grow" /><span className="whitespace-nowrap text-xs text-ink3 max-desk:hidden">{t.inbox.keys}</span></>}
       drawer={open && <Drawer label={open.subject.title} onClose={() => set({ show: '' })} head={<Link to={hrefOf(open, company.issuePrefix)} className="hover:underline">{t.inbox.kinds[open.sourceKind] ?? words(open.sourceKind)}</Link>}><Detail key={open.id} item={open} onDone={() => next(open.id)} onDismiss={() => dismiss(open, 'dismiss')} /></Drawer>}>
       {goOn && <GoOn company={company} agents={goOn.agents} />}
       <Loaded of={feed} rows={8}>
         {() => rows.length === 0 ? goOn ? null : <Empty icon="inbox" title={t.inbox.empty} why={t.inbox.emptyWhy} /> : (
           <ul ref={list} aria-label={t.nav.inbox}>
-            {rows.map((i) => (
+            {drawn.map((i) => (
               <li key={i.id} data-item={i.id} aria-current={i.id === now?.id} onClick={(e) => { setCursor(i.id); if (!(e.target as Element).closest('a, button')) set({ show: i.id }) }}
                 className={`flex min-h-12 cursor-pointer flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-1.5 ${i.id === now?.id ? 'bg-ground2 shadow-[inset_2px_0_0_var(--accent)]' : 'hover:bg-ground2'}`}>
                 <StatusMark status={markOf[i.sourceKind] ?? 'pending'} bare label={words(i.sourceKind)} />
@@ -111,6 +116,8 @@ export function Page() {
                 </span>
               </li>
             ))}
+            {rows.length > drawn.length ? <li className="p-4"><Button onClick={() => setMany(drawn.length + step)}>{t.common.more}</Button></li>
+              : left > 0 && <li className="p-4 text-sm text-ink3">{t.inbox.first(number(all.length), number(all.length + left))}</li>}
           </ul>
         )}
       </Loaded>
