@@ -21,7 +21,7 @@ export async function addressesOf(url, prefix) {
     addresses: paths.flatMap((path) => {
       const address = path.replace(/\$\w+/g, (name) => named[name] ?? '$')
       const name = path.replace('/$company', '').replace(/\/\$\w+/g, '-one').replace(/^\//, '').replace(/\//g, '-') || 'home'
-      return address.includes('$') ? [] : [{ name, address }]
+      return address.includes('$') ? [] : [{ name, address, path }]
     }),
   }
 }

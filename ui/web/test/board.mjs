@@ -45,6 +45,11 @@ process.on('SIGTERM', () => process.exit(1))
 // A browser writes each answer that refuses, and each node that does not answer, into its console.
 const wrong = watch(page, (text) => text.startsWith('Failed to load resource'))
 
+// Which pages were loaded by their address so far, not reached from another.
+const loads = new Set()
+page.on('request', (r) => { if (r.isNavigationRequest()) loads.add(new URL(r.url()).pathname) })
+const wasLoaded = (path) => [...loads].some((at) => new RegExp(`^${path.replace(/\$\w+/g, '[^/]+')}$`).test(at))
+
 const acme = async () => (await ask(url, '/api/companies')).find((c) => c.issuePrefix === 'ACM')
 
 const steps = {
@@ -334,7 +339,7 @@ const steps = {
     for (const route of held) await route.continue().catch(() => {})
   },
   // Each page is opened once, from the one before it as a link does, and looked at three times: a load of its own takes three
-  // times as much of the processor, and the other steps load every page by its address.
+  // times as much of the processor. What no step before loaded by its address is loaded here.
   async 'every page fits a phone and a 4K screen, axe finds nothing serious, a screen reader is told it in order, and nothing moves for who wants no motion'() {
     const { addresses } = await addressesOf(url, 'ACM')
     const still = () => page.waitForFunction(() => document.querySelector('main:not([data-before])') && !document.querySelector('[aria-busy=true]'), undefined, wait)
@@ -356,9 +361,9 @@ const steps = {
     const axe = async (address) => bad.push(...(await faultsOf(page)).map((f) => `axe found ${address}: ${f}`))
     const listen = async (address) => bad.push(...stumbles(await heard(page)).map((s) => `who listens would stumble ${address}: ${s}`))
     await load('/ACM/issues/ACM-2')
-    for (const { address } of addresses) {
+    for (const { address, path } of addresses) {
       await page.setViewportSize({ width: 360, height: 740 })
-      await go(address)
+      await (wasLoaded(path) ? go : load)(address)
       const narrow = await over(page)
       if (narrow > 0) bad.push(`${address} is ${narrow} px wider than a phone`)
       await resized(3840, 2160)

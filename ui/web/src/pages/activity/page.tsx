@@ -34,7 +34,7 @@ export function Page() {
   const who = (a: Activity) => (a.agentId ? names(a.agentId).name : members?.find((m) => m.id === a.actorId || m.id.startsWith(a.actorId))?.name ?? names(a.actorId).name)
   const columns: Column<Activity>[] = [
     { id: 'at', head: t.activity.when, width: '72px', cell: (a) => <span className="text-xs text-ink3"><Time at={a.createdAt} /></span>, text: (a) => a.createdAt ?? '' },
-    { id: 'who', head: t.activity.who, width: 'minmax(100px,148px)', cell: (a) => <Who id={a.agentId ?? a.actorId} name={who(a)} person={!a.agentId} />, text: who },
+    { id: 'who', head: t.activity.who, width: 'clamp(88px,26vw,148px)', cell: (a) => <Who id={a.agentId ?? a.actorId} name={who(a)} person={!a.agentId} />, text: who },
     { id: 'what', head: t.activity.what, width: 'minmax(0,1fr)', cell: (a) => words(a.action), text: (a) => a.action },
     { id: 'about', head: t.activity.about, width: '140px', from: 'tab', text: (a) => issueOf(a) ?? `${a.entityType} ${a.entityId}`, cell: (a) => { const issue = issueOf(a); return issue ? <Link to={`/${company.issuePrefix}/issues/${issue}`} className="hover:underline">{issue}</Link> : <span className="text-ink3">{words(a.entityType)}</span> } },
     { id: 'height', head: t.activity.height, width: '80px', right: true, from: 'desk', cell: (a) => <span className="font-mono text-xs text-ink3">{a.height}</span>, text: (a) => String(a.height) },
