@@ -74,10 +74,15 @@ func TestWatchesOfAMesh(t *testing.T) {
 	pid := func(of process) string { _, n, _ := strings.Cut(of.address, ":"); return n }
 	watch := func(kind string, by, of process) {
 		t.Helper()
-		if _, err := here.Call(t.Context(), "POST", "/api/v1/ipc/"+kind+"?process="+pid(by),
-			map[string]any{"to": of.address}, nil); err != nil {
-			t.Fatal(err)
-		}
+		// A node that is back takes work before every other one has heard of it again.
+		within(time.Minute).Until(t, "its node is known to be there", func() bool {
+			_, err := here.Call(t.Context(), "POST", "/api/v1/ipc/"+kind+"?process="+pid(by),
+				map[string]any{"to": of.address}, nil)
+			if err != nil && !strings.Contains(err.Error(), "NODE_UNREACHABLE") {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
 	}
 	stateOf := func(of process) (state string) {
 		for _, n := range p.Nodes {
