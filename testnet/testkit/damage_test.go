@@ -99,14 +99,13 @@ func newest(t *testing.T, dir string, k storeKind) string {
 // each node in turn, while writes go on. The node comes back by itself, with a
 // vote, the peers' state, and every acknowledged write.
 func TestADamagedStoreHealsItself(t *testing.T) {
-	b := Mesh(t, 3, func(_ int, c *node.Config) {
+	b := meshOnItsPorts(t, 3, func(_ int, c *node.Config) {
 		tune := c.TuneConsensus
 		c.TuneConsensus = func(cc *consensus.Config) {
 			tune(cc)
 			cc.SnapshotThreshold, cc.SnapshotInterval, cc.TrailingLogs = 40, 500*time.Millisecond, 20
 		}
 	})
-	b.keepPort = true
 	of := b.Company("Acme")
 	w := writes(b, of)
 	for k, kind := range storeKinds {
@@ -165,8 +164,7 @@ func TestADamagedStoreHealsItself(t *testing.T) {
 // first. The scrub meets it; the node stops with that reason, and rebuilds itself
 // when it is opened again. Every read meanwhile is right or refused.
 func TestDamageMetWhileRunning(t *testing.T) {
-	b := Mesh(t, 3)
-	b.keepPort = true
+	b := meshOnItsPorts(t, 3)
 	of := b.Company("Acme")
 	w := writes(b, of)
 	for range 2 {
@@ -277,8 +275,7 @@ func TestTheOnlyVoterSaysWhatToDo(t *testing.T) {
 // TestWithoutAQuorumADamagedStoreIsPutBack: a damaged node whose peers are away puts
 // its store back and stops, and rebuilds itself once they are there.
 func TestWithoutAQuorumADamagedStoreIsPutBack(t *testing.T) {
-	b := Mesh(t, 3, func(_ int, c *node.Config) { c.HealWait = 3 * time.Second })
-	b.keepPort = true
+	b := meshOnItsPorts(t, 3, func(_ int, c *node.Config) { c.HealWait = 3 * time.Second })
 	b.Company("Acme")
 	for on := range b.Nodes {
 		b.Kill(on)

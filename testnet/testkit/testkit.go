@@ -33,6 +33,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/scheduler"
+	"github.com/selvage-mesh/selvage/testnet"
 )
 
 const (
@@ -72,7 +73,8 @@ type Bed struct {
 	holds  []*Hold
 	confs  []node.Config // as the nodes were opened, in the order of Nodes
 	dead   map[*node.Node]bool
-	// keepPort has a node that is started again listen for peers where it did.
+	// keepPort has a node that is started again listen for peers where it did, at a port that no
+	// outgoing connection of this machine gets meanwhile.
 	keepPort bool
 	ports    map[string]int // for peers, by the node's name
 }
@@ -81,8 +83,20 @@ type Bed struct {
 // a node's configuration, of which i is the number from 0.
 func Mesh(t testing.TB, n int, tune ...func(i int, c *node.Config)) *Bed {
 	t.Helper()
-	b := &Bed{t: t, dead: map[*node.Node]bool{}, ports: map[string]int{}, client: &http.Client{Timeout: settle,
-		Transport: &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: idle}}}
+	return mesh(t, n, false, tune...)
+}
+
+// meshOnItsPorts is Mesh whose nodes are found where they were when they are started again.
+func meshOnItsPorts(t testing.TB, n int, tune ...func(i int, c *node.Config)) *Bed {
+	t.Helper()
+	return mesh(t, n, true, tune...)
+}
+
+func mesh(t testing.TB, n int, keepPort bool, tune ...func(i int, c *node.Config)) *Bed {
+	t.Helper()
+	b := &Bed{t: t, keepPort: keepPort, dead: map[*node.Node]bool{}, ports: map[string]int{},
+		client: &http.Client{Timeout: settle,
+			Transport: &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: idle}}}
 	dir := t.TempDir()
 	t.Cleanup(b.close)
 	token := ""
@@ -172,6 +186,11 @@ func (b *Bed) tryOpen(conf node.Config) (n *node.Node, err error) {
 		l.Close()
 		peers := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}
 		if b.keepPort {
+			if b.ports[conf.Name] == 0 {
+				if b.ports[conf.Name], listenErr = testnet.FreePorts(1); listenErr != nil {
+					b.t.Fatal(listenErr)
+				}
+			}
 			peers.Port = b.ports[conf.Name]
 		}
 		udp, listenErr := net.ListenUDP("udp", peers)
