@@ -154,10 +154,13 @@ const steps = {
     await page.getByRole('row', { name: /Another one/ }).waitFor(wait)
     await page.keyboard.press('j')
     await page.getByRole('link', { name: 'Survey comments' }).focus()
+    const slow = async (route) => { await new Promise((done) => setTimeout(done, 1000)); await route.continue() }
+    await page.route(/\/api\/issues\/[^/]+$/, slow)
     await page.keyboard.press('Enter')
     await page.waitForURL(/\/ACM\/issues\/ACM-1$/, wait)
     await focus('page')
     await page.locator('[data-announcer]', { hasText: 'Survey comments' }).waitFor({ ...wait, state: 'attached' })
+    await page.unroute(/\/api\/issues\/[^/]+$/, slow)
     const tree = await page.locator('body').ariaSnapshot()
     for (const said of ['navigation "Main"', 'main:', 'heading "Survey comments" [level=1]', 'article "Comment of', 'complementary "Properties"', 'textbox "Write a comment…"', 'status: live']) must(tree.includes(said), `a screen reader is not told ${said}:\n${tree}`)
     await page.setViewportSize({ width: 390, height: 844 })

@@ -47,7 +47,7 @@ export function Frame() {
   )
 }
 
-const arrival = 300 // ms, in which a page has its title
+const arrival = 300 // ms, in which most pages have their title
 
 /** A page that comes is told, and the focus is at it where what had it went with the last page. */
 function useArrival(path: string): void {
@@ -61,7 +61,14 @@ function useArrival(path: string): void {
       announce(document.title)
       if (document.activeElement === document.body) document.getElementById('page')?.focus({ preventScroll: true })
     }, arrival)
-    return () => clearTimeout(timer)
+    // One that must be read first has its title later.
+    const late = new MutationObserver(() => announce(document.title))
+    const title = document.querySelector('title')
+    if (title) late.observe(title, { childList: true })
+    return () => {
+      clearTimeout(timer)
+      late.disconnect()
+    }
   }, [path])
 }
 
