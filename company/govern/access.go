@@ -276,36 +276,27 @@ func (q *Access) hear(d governance.Decision) governance.Decision {
 // RunsAt returns what says why runs of an agent may not be on a node, "" where they may. It is asked when a run is
 // placed.
 func RunsAt(tx *ledger.Tx, of ledger.CompanyID, agent string, at core.Time) func(node string) string {
-	s, err := InForce(tx)
-	if err != nil {
-		return func(string) string { return "the constitution can not be read" }
-	}
-	if !policed(tx, s, of) {
-		return func(string) string { return "" }
-	}
-	return func(node string) string {
-		q := accessOf(tx, s, governance.Act{Company: of, Agent: agent, Target: core.NodePath(node)}, governance.Work,
-			moment{at: at})
-		if q == nil {
-			return ""
-		}
-		return q.says()
-	}
+	return atNodes(tx, governance.Act{Company: of, Agent: agent}, governance.Work, moment{at: at})
 }
 
 // PersonAt returns what says why a person may have no process on a node, "" where they may. It is asked when a declared
 // process is placed, and before each start that nobody has just asked for.
 func PersonAt(tx *ledger.Tx, person string, at core.Time) func(node string) string {
+	return atNodes(tx, governance.Act{Agent: person}, governance.Spawn, moment{at: at, person: true})
+}
+
+// atNodes returns what says why the policy denies an act at a node, "" where it does not.
+func atNodes(tx *ledger.Tx, act governance.Act, class governance.Class, when moment) func(node string) string {
 	s, err := InForce(tx)
 	if err != nil {
 		return func(string) string { return "the constitution can not be read" }
 	}
-	if person == "" || !policed(tx, s, "") {
+	if !policed(tx, s, act.Company) {
 		return func(string) string { return "" }
 	}
 	return func(node string) string {
-		q := accessOf(tx, s, governance.Act{Agent: person, Target: core.NodePath(node)}, governance.Spawn,
-			moment{at: at, person: true})
+		act.Target = core.NodePath(node)
+		q := accessOf(tx, s, act, class, when)
 		if q == nil {
 			return ""
 		}
