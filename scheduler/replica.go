@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -89,21 +88,17 @@ func placeReplicas(tx *ledger.Tx, live []Beat, now core.Time) (moves []replica.P
 			if r.Over() || settled || len(moves) == placesPerLook {
 				continue
 			}
-			best, shut := -1, false
+			best, least := -1, [3]int{}
 			for n, h := range hosts {
 				if n == at && hosts[at].drains || !h.fits(d, spec) {
 					continue
 				}
-				no := closed(string(h.Node)) != ""
-				if best >= 0 && no != shut {
-					if no {
-						continue
-					}
-					best = -1
+				has := [3]int{0, own[h.Session], h.replicas}
+				if closed(string(h.Node)) != "" {
+					has[0] = 1
 				}
-				if best < 0 || cmp.Or(cmp.Compare(own[h.Session], own[hosts[best].Session]),
-					cmp.Compare(h.replicas, hosts[best].replicas)) < 0 {
-					best, shut = n, no
+				if best < 0 || slices.Compare(has[:], least[:]) < 0 {
+					best, least = n, has
 				}
 			}
 			if best < 0 {
