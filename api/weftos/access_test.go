@@ -12,9 +12,7 @@ func TestTheGateReadsTheTree(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	of := h.Company("Acme")
-	ada := h.Call("POST", "/api/companies/"+of+"/agents",
-		`{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").
-		Field(t, "id")
+	ada := h.NewAgent(ledger.CompanyID(of), "Ada", "true")
 	key := h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
 	run := h.Running(ledger.CompanyID(of), ada)
 	label := func(name string) apitest.Answer {
@@ -39,9 +37,7 @@ func TestThePolicyOfAPathIsExplained(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	of := h.Company("Acme")
-	ada := h.Call("POST", "/api/companies/"+of+"/agents",
-		`{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`).Want(t, 201, "").
-		Field(t, "id")
+	ada := h.NewAgent(ledger.CompanyID(of), "Ada", "true")
 	ask := func(route, who string) apitest.Answer {
 		return h.Call("POST", route, `{"action":"node.cordon","agent_id":"`+who+`","context":{"target":"/network/peers/n1"}}`)
 	}

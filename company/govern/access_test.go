@@ -82,9 +82,7 @@ func TestTheTreeDeniesAndGrants(t *testing.T) {
 			x.Beside.Access.Grants[i].Deny = false
 			x.Beside.Access.Grants[i].Role = governance.TreeOwner
 		}
-		s, _ := govern.VersionOf(d.Tx, x.Version)
-		g, _ := govern.GateOf(d.Tx, s)
-		if x.Again(g).Verdict == governance.Permit {
+		if again(t, d, x).Verdict == governance.Permit {
 			denied++
 		}
 	}

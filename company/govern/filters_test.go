@@ -29,6 +29,20 @@ func set(d *companytest.Desk, agent string, change func(a *entity.Agent)) {
 	entity.AgentTable.Put(d.Tx, d.Company, agent, a)
 }
 
+// again is what is decided of an act that was decided, under the version that decided it.
+func again(t *testing.T, d *companytest.Desk, x govern.Decision) govern.Said {
+	t.Helper()
+	s, err := govern.VersionOf(d.Tx, x.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := govern.GateOf(d.Tx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.Again(g)
+}
+
 // replayed decides all receipts again, and all decisions, and wants no difference.
 func replayed(t *testing.T, d *companytest.Desk) (receipts int) {
 	t.Helper()
@@ -37,15 +51,7 @@ func replayed(t *testing.T, d *companytest.Desk) (receipts int) {
 		t.Fatalf("receipts: %+v", wrong)
 	}
 	for _, x := range decisions(d) {
-		s, err := govern.VersionOf(d.Tx, x.Version)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := govern.GateOf(d.Tx, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if is := x.Again(g); !is.Equal(x.Said) {
+		if is := again(t, d, x); !is.Equal(x.Said) {
 			t.Fatalf("decision %s was %+v, is %+v", x.ID, x.Said, is)
 		}
 	}

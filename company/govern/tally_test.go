@@ -61,13 +61,8 @@ func TestManySmallActsAreMetAsOne(t *testing.T) {
 		t.Errorf("made %d labels, want 20", made)
 	}
 	for _, x := range decisions(d) { // what was counted is part of the act, so that it is decided again alike
-		s, err := govern.VersionOf(d.Tx, x.Version)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := govern.GateOf(d.Tx, s)
-		if err != nil || !x.Again(g).Equal(x.Said) {
-			t.Errorf("decision %s differs: %v", x.ID, err)
+		if !again(t, d, x).Equal(x.Said) {
+			t.Errorf("decision %s differs", x.ID)
 		}
 	}
 	d.Now = d.Now.Add(70 * time.Minute)

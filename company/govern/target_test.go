@@ -256,15 +256,7 @@ func TestNodesHaveAPolicy(t *testing.T) {
 		t.Fatal("no denial is kept")
 	}
 	for _, x := range denied {
-		s, err := govern.VersionOf(d.Tx, x.Version)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := govern.GateOf(d.Tx, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if x.Act.Target == "" || x.Beside == nil || x.Beside.Access == nil || !x.Again(g).Equal(x.Said) {
+		if x.Act.Target == "" || x.Beside == nil || x.Beside.Access == nil || !again(t, d, x).Equal(x.Said) {
 			t.Errorf("kept as %+v", x)
 		}
 	}
