@@ -94,6 +94,36 @@ func TestAWaitEndsWhenItHoldsOrFailsAtItsBound(t *testing.T) {
 	})
 }
 
+func TestAClockShowsTheDateThatATestHolds(t *testing.T) {
+	t.Setenv(dateEnv, "")
+	if d := time.Since(Now(t)); d < 0 || d > time.Minute {
+		t.Errorf("without a date it is %s off the machine's clock", d)
+	}
+	leap := time.Date(2028, 2, 29, 23, 59, 50, 0, time.UTC)
+	t.Setenv(dateEnv, leap.Format(time.RFC3339))
+	if got := Now(t); got.Before(leap) || got.Sub(leap) > 5*time.Minute {
+		t.Errorf("shows %s, want %s and what the program lives", got, leap)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		clock := Clock(t)
+		if got := clock(); !got.Equal(leap) {
+			t.Errorf("a bubble begins at %s, want %s", got, leap)
+		}
+		time.Sleep(10 * time.Second)
+		if got := clock(); got.Month() != time.March || got.Day() != 1 {
+			t.Errorf("10 s later it is %s", got)
+		}
+	})
+	told := ClockAt(leap)
+	if d := told().Sub(leap); d < 0 || d > time.Minute {
+		t.Errorf("a story's clock is %s off its beginning", d)
+	}
+	t.Setenv(dateEnv, "tomorrow")
+	if said := fails(func(t testing.TB) { Clock(t) }); !strings.Contains(said, "SELVAGE_DATE") {
+		t.Errorf("said %q", said)
+	}
+}
+
 func TestTheSameSeedGivesTheSameChances(t *testing.T) {
 	draw := func() [3]uint64 { r := Rand(t); return [3]uint64{r.Uint64(), r.Uint64(), r.Uint64()} }
 	t.Setenv(seedEnv, "")
