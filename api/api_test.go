@@ -303,7 +303,7 @@ func TestRunTokenOfAnotherRunIsRefused(t *testing.T) {
 	h := apitest.NewHarness(t)
 	run := api.NewID()
 	claims := identity.RunClaims{Agent: api.NewID(), Company: api.NewID(), Run: run}
-	token, err := identity.MintRunToken(apitest.TestDataKey, h.Node.Mesh, claims, time.Now())
+	token, err := identity.MintRunToken(apitest.TestDataKey, h.Node.Mesh, claims, h.Node.Wall())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestRunTokenOfAnotherRunIsRefused(t *testing.T) {
 		Want(t, 422, `"code":"agent_jwt_run_id_mismatch"`)
 	h.Call("GET", "/api/adapters", "", "Authorization: Bearer "+token).
 		Want(t, 401, "did not verify") // there is no such run
-	foreign, _ := identity.MintRunToken(identity.DataKey{9}, h.Node.Mesh, claims, time.Now())
+	foreign, _ := identity.MintRunToken(identity.DataKey{9}, h.Node.Mesh, claims, h.Node.Wall())
 	h.Call("GET", "/api/adapters", "", "Authorization: Bearer "+foreign).Want(t, 401, "did not verify")
 }
 
@@ -320,7 +320,7 @@ func TestSecretsNeverReachLogsOrErrors(t *testing.T) {
 	h := apitest.NewHarness(t)
 	id := h.Company("Acme")
 	token, err := identity.MintRunToken(apitest.TestDataKey, h.Node.Mesh, identity.RunClaims{Agent: canary, Company: id,
-		Run: api.NewID()}, time.Now())
+		Run: api.NewID()}, h.Node.Wall())
 	if err != nil {
 		t.Fatal(err)
 	}

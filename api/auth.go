@@ -206,7 +206,7 @@ func (rc *Request) byRunToken(token, run string) error {
 	if s.Cfg.DataKeys == nil {
 		return ErrBearer
 	}
-	c, err := identity.VerifyRunToken(token, s.Cfg.DataKeys(), s.Cfg.Mesh, time.Now())
+	c, err := identity.VerifyRunToken(token, s.Cfg.DataKeys(), s.Cfg.Mesh, rc.Now())
 	if err != nil {
 		return ErrBearer
 	}
@@ -238,32 +238,33 @@ func (h Holder) enter(rc *Request) {
 	rc.Actor, rc.Credential, rc.Company, rc.KeyID = h.Actor, h.Cred, h.Company, h.Cred.ID
 }
 
-func agentKeyOpens(tx *ledger.Tx, hash string) (Holder, bool) {
+func agentKeyOpens(tx *ledger.Tx, hash string, _ core.Time) (Holder, bool) {
 	key, ok := people.KeyByHash(tx, hash)
 	return Holder{Actor: ledger.Actor{Type: "agent", ID: key.Agent}, Cred: ledger.Credential{Kind: "agent_key",
 			ID: key.ID}, Company: key.Company},
 		ok && key.RevokedAt == 0 && agentSpeaks(tx, key.Agent)
 }
 
-func boardKeyOpens(tx *ledger.Tx, hash string) (Holder, bool) {
+func boardKeyOpens(tx *ledger.Tx, hash string, now core.Time) (Holder, bool) {
 	key, ok := people.BoardKeyByHash(tx, hash)
 	_, known := people.PersonOf(tx, key.User)
 	return Holder{Actor: ledger.Actor{Type: "user", ID: key.User}, Cred: ledger.Credential{Kind: "board_key", ID: key.ID},
 			Until: key.ExpiresAt},
-		ok && known && people.Speaks(tx, key.User) && key.Valid(core.TimeOf(time.Now()))
+		ok && known && people.Speaks(tx, key.User) && key.Valid(now)
 }
 
 // byKey returns the holder of a token of a kind; opens looks its hash (hex) up. A token that
 // was used as another kind before is refused.
-func (rc *Request) byKey(token, kind string, opens func(*ledger.Tx, string) (Holder, bool)) (who Holder, err error) {
+func (rc *Request) byKey(token, kind string,
+	opens func(tx *ledger.Tx, hash string, now core.Time) (Holder, bool)) (who Holder, err error) {
 	hash := sha256.Sum256([]byte(token))
 	least := rc.least()
-	if who, ok := rc.Server.Keys.Find(hash, least, time.Now()); ok && who.Cred.Kind == kind {
+	if who, ok := rc.Server.Keys.Find(hash, least, rc.Now()); ok && who.Cred.Kind == kind {
 		return who, nil
 	}
 	generation := rc.Server.Keys.Generation()
 	ok, err := rc.StillTrue(func(tx *ledger.Tx) (ok bool) {
-		who, ok = opens(tx, hex.EncodeToString(hash[:]))
+		who, ok = opens(tx, hex.EncodeToString(hash[:]), core.TimeOf(rc.Now()))
 		return ok
 	})
 	if err != nil {
@@ -272,7 +273,7 @@ func (rc *Request) byKey(token, kind string, opens func(*ledger.Tx, string) (Hol
 	if !ok {
 		return who, ErrBearer
 	}
-	rc.Server.Keys.Keep(hash, who, generation, least, time.Now())
+	rc.Server.Keys.Keep(hash, who, generation, least, rc.Now())
 	return who, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/people"
@@ -54,7 +53,7 @@ func (rc *Request) byCapToken(token, run string) error {
 	if s.Cfg.DataKeys == nil {
 		return errCap
 	}
-	c, err := identity.VerifyCapToken(token, s.Cfg.DataKeys(), s.Cfg.Mesh, time.Now())
+	c, err := identity.VerifyCapToken(token, s.Cfg.DataKeys(), s.Cfg.Mesh, rc.Now())
 	if err != nil {
 		return errCap
 	}
@@ -91,10 +90,10 @@ func (rc *Request) capSpeaks(tx *ledger.Tx, c identity.CapClaims) bool {
 		return rc.Server.TrustsAll()
 	case "session":
 		s, ok := people.SessionByID(tx, c.CredID)
-		return ok && people.SignsIn(tx) && s.User == c.Actor && s.Valid(core.TimeOf(time.Now()))
+		return ok && people.SignsIn(tx) && s.User == c.Actor && s.Valid(core.TimeOf(rc.Now()))
 	case "board_key":
 		k, ok := people.BoardKeyByID(tx, c.CredID)
-		return ok && k.User == c.Actor && k.Valid(core.TimeOf(time.Now())) && people.Speaks(tx, k.User)
+		return ok && k.User == c.Actor && k.Valid(core.TimeOf(rc.Now())) && people.Speaks(tx, k.User)
 	case "agent_key":
 		k, ok := people.AgentKeys.Get(tx, of, c.CredID)
 		return ok && k.RevokedAt == 0 && k.Agent == c.Actor && agentSpeaks(tx, c.Actor)

@@ -227,7 +227,10 @@ type Config struct {
 	// Proxied says that all requests come through a proxy that encrypts, and that its
 	// X-Forwarded-For and X-Forwarded-Proto are true.
 	Proxied bool
-	Logger  *slog.Logger // default: discards
+	// Wall is this node's clock, by which credentials end and reports are made (commands get the
+	// leader's time); default time.Now.
+	Wall   func() time.Time
+	Logger *slog.Logger // default: discards
 }
 
 // Joins has the node's functions for nodes that ask to join, owner keys and the mesh's keys.

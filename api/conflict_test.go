@@ -94,11 +94,11 @@ func TestAStepThatTheStateForbidsTellsTheState(t *testing.T) {
 
 	spender := hire("Spender")
 	h.Call("PATCH", "/api/agents/"+spender+"/budgets", `{"budgetMonthlyCents":10}`).Want(t, 200, "")
-	post(in+"/cost-events", `{"agentId":"`+spender+`","provider":"p","model":"m","costCents":11,"occurredAt":"`+time.Now().
-		UTC().Format(time.RFC3339)+`"}`, 201)
+	post(in+"/cost-events", `{"agentId":"`+spender+`","provider":"p","model":"m","costCents":11,"occurredAt":"`+
+		h.Node.Wall().UTC().Format(time.RFC3339)+`"}`, 201)
 	incident := ""
 	if err := h.Node.Ledger.View(func(tx *ledger.Tx) error {
-		for _, i := range money.OpenIncidents(tx, of, core.TimeOf(time.Now())) {
+		for _, i := range money.OpenIncidents(tx, of, core.TimeOf(h.Node.Wall())) {
 			if i.Threshold == "hard" {
 				incident = in + "/budget-incidents/" + i.ID + "/resolve"
 			}

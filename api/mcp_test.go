@@ -575,7 +575,7 @@ func TestToolCallsLeaveATrace(t *testing.T) {
 	h := apitest.NewTeam(t)
 	run := h.Running(h.Company, h.Worker)
 	s := h.OverHTTP(t, protocols[1], "", apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: run})
-	from := time.Now().UTC()
+	from := h.Node.Wall().UTC()
 	wantTool(t, s, "paperclipListGoals", `{}`, h.Goal)
 	wantTool(t, s, "paperclipGetIssue", `{"issueId":"ACM-77"}`, "404")
 	wantTool(t, s, "paperclipCreateIssue", `{"title":"Weld"}`, "ACM")

@@ -149,9 +149,9 @@ func (rc *Request) IsBoard() bool { return rc.Actor.Type == "user" }
 // IsAgent reports whether an agent asks; its ID is Actor.ID.
 func (rc *Request) IsAgent() bool { return rc.Actor.Type == "agent" }
 
-// Now returns the wall clock. It is for reports (this month's costs), never for commands,
-// which get the leader's time.
-func (rc *Request) Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+// Now returns the time of this node's clock. It is for reports (this month's costs), never for
+// commands, which get the leader's time.
+func (rc *Request) Now() time.Time { return rc.Server.Cfg.Wall().UTC().Truncate(time.Millisecond) }
 
 // Path returns a path value.
 func (rc *Request) Path(name string) string { return rc.HTTP.PathValue(name) }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -33,6 +34,18 @@ func Show[At, T any](row Route, find func(*ledger.Tx, *Request) (At, error), sho
 	}
 	row.Handle = func(rc *Request) (Response, error) { return Showing(rc, find, show) }
 	return row
+}
+
+// ShowNow is [Show] of what depends on the time.
+func ShowNow[At, T any](row Route, find func(*ledger.Tx, *Request) (At, error),
+	show func(*ledger.Tx, At, core.Time) T) Route {
+	return Read(row, func(tx *ledger.Tx, rc *Request) (out T, err error) {
+		at, err := find(tx, rc)
+		if err == nil {
+			out = show(tx, at, core.TimeOf(rc.Now()))
+		}
+		return out, err
+	})
 }
 
 // List answers what list returns for the company of the path.

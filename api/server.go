@@ -75,7 +75,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{Cfg: cfg, Log: cfg.Logger, Started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
+	if cfg.Wall == nil {
+		cfg.Wall = time.Now
+	}
+	s := &Server{Cfg: cfg, Log: cfg.Logger, Started: cfg.Wall().UTC(), origin: http.NewCrossOriginProtection(),
 		hosts: map[string]bool{}, Hasher: newHasher(), strong: make(chan struct{}, 4), Behind: make(chan struct{}, maxBehind),
 		slots: make(chan struct{}, MaxConcurrent), Streams: make(chan struct{}, MaxStreams),
 		Looks: make(chan struct{}, maxLooks), Executing: make(chan struct{}, maxExecuting),

@@ -200,8 +200,6 @@ func RandomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-func Now() core.Time { return core.TimeOf(time.Now()) }
-
 // CheckConfigs refuses a schedule that the rules would ignore, because they treat a setting of
 // the wrong type as absent, and a configuration that no run of an adapter ("" for the default)
 // could decode. The configurations are at a path in the body; nil and null are valid.

@@ -110,11 +110,11 @@ func (rc *Request) BySession(token string) error {
 	return nil
 }
 
-func sessionOpens(tx *ledger.Tx, hash string) (Holder, bool) {
+func sessionOpens(tx *ledger.Tx, hash string, now core.Time) (Holder, bool) {
 	s, ok := people.SessionByHash(tx, hash)
 	return Holder{Actor: ledger.Actor{Type: "user", ID: s.User}, Cred: ledger.Credential{Kind: "session", ID: s.ID},
 			Until: s.ExpiresAt},
-		ok && people.SignsIn(tx) && s.Valid(core.TimeOf(time.Now()))
+		ok && people.SignsIn(tx) && s.Valid(now)
 }
 
 // OwnPage reports whether a request comes from a page of this host.
@@ -151,7 +151,7 @@ func (rc *Request) Limited(what string, r Rate, accounts ...string) error {
 		names = append(names, what+" of "+hex.EncodeToString(sum[:16]))
 	}
 	for _, name := range names {
-		if ok, after := rc.Server.Limits.Allow(name, r, time.Now()); !ok {
+		if ok, after := rc.Server.Limits.Allow(name, r, rc.Server.Cfg.Wall()); !ok {
 			rc.SetHeader("Retry-After", seconds(after))
 			return ErrTooOften
 		}

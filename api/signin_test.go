@@ -78,7 +78,7 @@ func TestCookiesOfSessions(t *testing.T) {
 
 func TestSessionsExpire(t *testing.T) {
 	h := apitest.Peopled(t)
-	now := time.Now()
+	now := h.Node.Wall()
 	who := api.Holder{Actor: ledger.Actor{Type: "user", ID: api.NewID()}, Cred: ledger.Credential{Kind: "session",
 		ID: api.NewID()}, Until: core.TimeOf(now.Add(-time.Millisecond))}
 	h.Keys.Keep([32]byte{1}, who, h.Keys.Generation(), 0, now)

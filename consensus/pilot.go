@@ -45,7 +45,7 @@ func tolerance(voters, living int) int { return max(0, living-(voters/2+1)) }
 
 // noteAutopilot keeps what the autopilot has seen for whoever asks.
 func (c *Consensus) noteAutopilot(term uint64, seats []seat, m move) {
-	s := AutopilotState{Term: term, Leader: c.node, At: time.Now().UTC(), Most: c.cfg.MaxVoters, Healthy: true,
+	s := AutopilotState{Term: term, Leader: c.node, At: c.cfg.Wall().UTC(), Most: c.cfg.MaxVoters, Healthy: true,
 		Seats: []Seat{}}
 	living := 0
 	for _, v := range seats {
@@ -72,7 +72,10 @@ func (c *Consensus) noteAutopilot(term uint64, seats []seat, m move) {
 // votes by the newest configuration that it knows, and who lives by discovery. At is
 // when it last heard of a leader.
 func (c *Consensus) OwnView() AutopilotState {
-	s := AutopilotState{Term: c.raft.CurrentTerm(), At: c.Heard().UTC(), Most: c.cfg.MaxVoters, Seats: []Seat{}}
+	s := AutopilotState{Term: c.raft.CurrentTerm(), Most: c.cfg.MaxVoters, Seats: []Seat{}}
+	if d, ok := c.Silence(); ok {
+		s.At = c.cfg.Wall().UTC().Add(-d)
+	}
 	living := 0
 	for _, v := range c.configuration().Servers {
 		node := nodeOf(v.ID)

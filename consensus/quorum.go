@@ -55,13 +55,14 @@ func (c *Consensus) Patient(ctx context.Context) (_ context.Context, stop func()
 	return ctx, func() { cancel(nil); timer.Stop() }
 }
 
-// Heard is when this node last heard of a leader; zero when it has not since Open.
+// Silence is how long ago this node last heard of a leader; ok is false when it has not since Open.
 // A leader hears itself.
-func (c *Consensus) Heard() time.Time {
+func (c *Consensus) Silence() (d time.Duration, ok bool) {
 	if _, id := c.raft.LeaderWithID(); id == c.self && c.raft.State() == raft.Leader {
-		return time.Now()
+		return 0, true
 	}
-	return c.raft.LastContact()
+	at := c.raft.LastContact()
+	return max(0, time.Since(at)), !at.IsZero()
 }
 
 // ended is why ctx has ended.

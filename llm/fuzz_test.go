@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/selvage-mesh/selvage/company/money"
 )
@@ -61,7 +62,7 @@ func FuzzHearing(f *testing.F) {
 			tellings := []telling{}
 			var outs [][]byte
 			for _, to := range hearers {
-				tell := newTelling(to, &request{model: "m"}, true)
+				tell := newTelling(to, &request{model: "m"}, true, time.Unix(1, 0))
 				tellings, outs = append(tellings, tell), append(outs, tell.begin())
 			}
 			var all []delta
@@ -87,7 +88,7 @@ func FuzzHearing(f *testing.F) {
 			}
 			for i, tell := range tellings {
 				checkEvents(t, string(append(outs[i], tell.end(u)...)))
-				if !json.Valid(newTelling(hearers[i], &request{model: "m"}, true).whole(gather(all), u)) {
+				if !json.Valid(newTelling(hearers[i], &request{model: "m"}, true, time.Unix(1, 0)).whole(gather(all), u)) {
 					t.Fatal("an answer is no JSON")
 				}
 			}
@@ -164,7 +165,7 @@ func TestCustomToolsTravelAsFunctions(t *testing.T) {
 	if err != nil || !r.custom("patch") {
 		t.Fatal(err)
 	}
-	tell := newTelling(responses, r, false)
+	tell := newTelling(responses, r, false, time.Unix(1, 0))
 	out := string(tell.begin())
 	for _, d := range []delta{{kind: callDelta, id: "c", name: "patch"}, {kind: argsDelta, text: `{"inp`},
 		{kind: argsDelta, text: `ut":"*** Begin"}`}, {kind: stopDelta, stop: stopTools}} {

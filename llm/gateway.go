@@ -55,7 +55,9 @@ type Config struct {
 	// FirstByte and Idle bound the waits for an upstream; default 5 and 2 minutes.
 	FirstByte, Idle time.Duration
 	// Pause waits between attempts; the default sleeps. For tests.
-	Pause  func(ctx context.Context, d time.Duration)
+	Pause func(ctx context.Context, d time.Duration)
+	// Wall is this node's clock, whose time answers have; default time.Now.
+	Wall   func() time.Time
 	Logger *slog.Logger // default: discards
 }
 
@@ -94,6 +96,9 @@ func New(conf Config) (*Gateway, error) {
 	}
 	if conf.Pause == nil {
 		conf.Pause = pause
+	}
+	if conf.Wall == nil {
+		conf.Wall = time.Now
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	g := &Gateway{conf: conf, log: conf.Logger, slots: make(chan struct{}, maxCalls), stop: stop, alive: ctx,

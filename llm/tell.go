@@ -21,8 +21,8 @@ type telling interface {
 	whole(a answer, u usage) []byte
 }
 
-func newTelling(d dialect, r *request, askedUsage bool) telling {
-	base := teller{id: drawID(), model: r.model, now: time.Now().Unix(), custom: r.custom}
+func newTelling(d dialect, r *request, askedUsage bool, now time.Time) telling {
+	base := teller{id: drawID(), model: r.model, now: now.Unix(), custom: r.custom}
 	switch d {
 	case messages:
 		return &messagesTeller{teller: base, open: -1}

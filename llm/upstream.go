@@ -53,7 +53,7 @@ type failing struct {
 // open calls a target, with retries, until its answer begins.
 func (c *call) open(t target, up dialect, key string, body []byte, until time.Time, m *meter) (*opened, bool, error) {
 	for n := 1; ; n++ {
-		if !until.IsZero() && !time.Now().Before(until) {
+		if !until.IsZero() && !c.g.conf.Wall().Before(until) {
 			return nil, false, refuse(503, "grant_expired", "The money for this call was set aside too long ago; try again")
 		}
 		o, f := c.attempt(t, up, key, body, m)
@@ -192,14 +192,14 @@ func (c *call) denied(t target, resp *http.Response, key string) *failing {
 		return &failing{err: say(404, "model_not_found", "The upstream %s does not know the model %s: %s", t.p.Name,
 			t.model, text)}
 	case s == 429 || s == 408 || s == 409 || s == 529:
-		f := &failing{again: true, after: retryAfter(resp.Header), err: say(429, "upstream_busy",
+		f := &failing{again: true, after: retryAfter(resp.Header, c.g.conf.Wall()), err: say(429, "upstream_busy",
 			"The upstream %s has no room now: %s", t.p.Name, text)}
 		f.err.after = int(min(max(f.after, time.Second), time.Minute) / time.Second)
 		return f
 	case s >= 500 && strings.Contains(text, "too large to process"): // llama.cpp, of a text that its batch can not hold
 		return &failing{err: say(413, "upstream_invalid", "%s", text)}
 	case s >= 500:
-		return &failing{again: true, after: retryAfter(resp.Header), err: say(502, "upstream_error",
+		return &failing{again: true, after: retryAfter(resp.Header, c.g.conf.Wall()), err: say(502, "upstream_error",
 			"The upstream %s failed (%d): %s", t.p.Name, s, text)}
 	case s == 400 || s == 413 || s == 422:
 		return &failing{err: say(s, "upstream_invalid", "%s", text)}
@@ -208,7 +208,7 @@ func (c *call) denied(t target, resp *http.Response, key string) *failing {
 }
 
 // retryAfter reads seconds, milliseconds, or an instant.
-func retryAfter(h http.Header) time.Duration {
+func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("retry-after-ms"), 64); err == nil && ms > 0 && ms < 1e9 {
 		return time.Duration(ms * float64(time.Millisecond))
 	}
@@ -217,7 +217,7 @@ func retryAfter(h http.Header) time.Duration {
 		return time.Duration(s * float64(time.Second))
 	}
 	if at, err := http.ParseTime(v); err == nil {
-		return max(time.Until(at), 0)
+		return max(at.Sub(now), 0)
 	}
 	return 0
 }
@@ -388,7 +388,7 @@ func (c *call) relay(o *opened, r *request, key string, m *meter) error {
 			b = bytes.ReplaceAll(b, []byte(key), []byte("[key]"))
 		}
 		if r != nil {
-			b = newTelling(c.d, r, true).whole(gather(o.heard.deltas), m.settled(c.plan.input, false))
+			b = newTelling(c.d, r, true, c.g.conf.Wall()).whole(gather(o.heard.deltas), m.settled(c.plan.input, false))
 		}
 		if c.plan.list {
 			b = append(append([]byte("["), b...), ']')
@@ -399,7 +399,7 @@ func (c *call) relay(o *opened, r *request, key string, m *meter) error {
 	c.start("text/event-stream; charset=utf-8")
 	var tell telling
 	if r != nil {
-		tell = newTelling(c.d, r, c.plan.askedUsage)
+		tell = newTelling(c.d, r, c.plan.askedUsage, c.g.conf.Wall())
 		if err := c.write(tell.begin()); err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func bandOf(p95 time.Duration) time.Duration {
 
 // Calibrate measures this machine; sync is what its disk took, measured before. It computes
 // for some tens of milliseconds, and stops when ctx ends.
-func Calibrate(ctx context.Context, sync time.Duration) (Calibration, error) {
+func Calibrate(ctx context.Context, sync time.Duration, wall func() time.Time) (Calibration, error) {
 	c := index.NewCollection()
 	seed := uint64(1)
 	vector := func() []float32 {
@@ -95,6 +95,6 @@ func Calibrate(ctx context.Context, sync time.Duration) (Calibration, error) {
 		slices.Sort(list)
 	}
 	p95 := ticks[calibTicks*95/100]
-	return Calibration{At: time.Now().UTC(), CPU: hashes[calibTicks/2], Sync: sync, Search: searches[calibTicks/2],
+	return Calibration{At: wall().UTC(), CPU: hashes[calibTicks/2], Sync: sync, Search: searches[calibTicks/2],
 		Tick: p95, Median: ticks[calibTicks/2], Interval: max(bandOf(p95), fastestInterval)}, nil
 }

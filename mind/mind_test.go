@@ -232,14 +232,14 @@ func TestTheIntervalKeepsTheBudget(t *testing.T) {
 			t.Errorf("band of %s is %s, want %s", p95, got, want)
 		}
 	}
-	c, err := Calibrate(t.Context(), time.Millisecond)
+	c, err := Calibrate(t.Context(), time.Millisecond, time.Now)
 	if err != nil || c.CPU <= 0 || c.Search <= 0 || c.Tick < c.Median || c.Interval < fastestInterval ||
 		c.Sync != time.Millisecond {
 		t.Errorf("%+v, %v", c, err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Calibrate(gone, 0); !errors.Is(err, context.Canceled) {
+	if _, err := Calibrate(gone, 0, time.Now); !errors.Is(err, context.Canceled) {
 		t.Errorf("a measurement that was stopped: %v", err)
 	}
 }

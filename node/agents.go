@@ -1,8 +1,6 @@
 package node
 
 import (
-	"log/slog"
-	"net/netip"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/adapter/acp"
@@ -29,10 +27,10 @@ var tools = map[string]cli.Tool{"acp": acp.Tool{}, "claude_local": claude.Tool{}
 	"hermes_local": hermes.Tool{}, "opencode_local": opencode.Tool{}, "pi_local": pi.Tool{}}
 
 // addTools adds an adapter for each tool, which starts its program through p, and the
-// adapter of OpenClaw gateways, which may be in the networks of private, and kernel, which hands tasks to a mesh.
-func addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string, private []netip.Prefix,
-	kernel scheduler.Adapter, log *slog.Logger) error {
-	claw, err := openclaw.New(openclaw.Config{Dir: dir, Private: private, Log: log})
+// adapter of OpenClaw gateways, and kernel, which hands tasks to a mesh.
+func (n *Node) addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string,
+	kernel scheduler.Adapter) error {
+	claw, err := openclaw.New(openclaw.Config{Dir: dir, Private: n.conf.Private, Wall: n.conf.Wall, Log: n.log})
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,7 @@ func (n *Node) onAsk(a transport.Asked) (func(context.Context) ([]byte, error), 
 	if was, ok := n.roster.node(row.ID); ok && was.Member() { // it was admitted and missed the answer
 		return func(context.Context) ([]byte, error) { return n.welcome(row.ID) }, nil
 	}
-	now := time.Now()
+	now := n.conf.Wall()
 	w := &waiting{Code: a.Code, Node: node, Addr: a.Addr.Addr().Unmap().WithZone("").String(), Asked: now.UnixMilli(),
 		Until: now.Add(askAge).UnixMilli(), decided: make(chan error, 2)}
 	if err := n.asks.add(w, a.Addr.Addr(), now); err != nil {
@@ -208,7 +208,7 @@ func (n *Node) serveAsks(c net.Conn, typ byte, payload []byte) {
 	if typ == syncAsks {
 		err = transport.WriteFrame(c, syncWaiting, ledger.Marshal(n.asks.list()))
 	} else {
-		n.asks.refuse(string(payload), time.Now())
+		n.asks.refuse(string(payload), n.conf.Wall())
 		err = transport.WriteFrame(c, syncDone, nil)
 	}
 	if err != nil {
@@ -225,7 +225,7 @@ func (n *Node) everyAsk(ctx context.Context, typ byte, payload []byte) (out []wa
 	if typ == syncAsks {
 		out = n.asks.list()
 	} else {
-		n.asks.refuse(string(payload), time.Now())
+		n.asks.refuse(string(payload), n.conf.Wall())
 	}
 	live := n.others()
 	for _, m := range live[:min(len(live), maxAsked)] {

@@ -40,7 +40,7 @@ func (n *Node) Backup(ctx context.Context, w io.Writer, to []identity.Recipient,
 	}
 	defer snap.Close()
 	pos := snap.Position
-	h.About = About{Mesh: n.Mesh(), Node: n.ID(), At: time.Now().UTC().Format(time.RFC3339), Epoch: n.epoch(),
+	h.About = About{Mesh: n.Mesh(), Node: n.ID(), At: n.conf.Wall().UTC().Format(time.RFC3339), Epoch: n.epoch(),
 		Index: pos.Applied, Height: pos.Height,
 		Head: hex.EncodeToString(pos.Head[:]), Digest: hex.EncodeToString(pos.Digest[:]), Files: files,
 		Version: n.conf.Version}
@@ -232,7 +232,8 @@ func (n *Node) BackupNow(ctx context.Context) (path string, err error) {
 		return "", err
 	}
 	height, _ := n.ledger.Head()
-	path = filepath.Join(b.Dir, fmt.Sprintf("%s-%d%s", time.Now().UTC().Format("20060102T150405Z"), height, BackupSuffix))
+	at := n.conf.Wall().UTC().Format("20060102T150405Z")
+	path = filepath.Join(b.Dir, fmt.Sprintf("%s-%d%s", at, height, BackupSuffix))
 	err = WriteBackup(path, func(w io.Writer) error {
 		_, err := n.Backup(ctx, w, b.To, b.Files)
 		return err

@@ -19,11 +19,11 @@ const bootTimeout = 5 * time.Second
 
 // lives moves the node to its next state. Where it can not, it has failed before.
 func (n *Node) lives(s kernel.KernelState) {
-	if err := n.boot.Move(s, time.Now()); err != nil {
+	if err := n.boot.Move(s, n.conf.Wall()); err != nil {
 		n.log.Debug("state of the node", "error", err)
 		return
 	}
-	n.log.Info("node", "state", s, "bootMs", n.boot.Took(time.Now()).Milliseconds())
+	n.log.Info("node", "state", s, "bootMs", n.boot.Took(n.conf.Wall()).Milliseconds())
 }
 
 // Boot returns where the node is in its life, Events its kernel's log.

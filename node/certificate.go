@@ -68,7 +68,7 @@ func (n *Node) certificate() (*servedCert, error) {
 		b, err = nil, os.ErrNotExist
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		if b, err = makeCert(n.conf.Name, n.certNames(), time.Now()); err != nil {
+		if b, err = makeCert(n.conf.Name, n.certNames(), n.conf.Wall()); err != nil {
 			return nil, err
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {

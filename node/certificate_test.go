@@ -2,6 +2,7 @@ package node
 
 import (
 	"crypto/x509"
+	"github.com/selvage-mesh/selvage/kit"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 )
 
 func TestTheNodeMakesItsCertificateOnce(t *testing.T) {
-	n := &Node{conf: Config{Dir: t.TempDir(), Name: "a", HTTP: "0.0.0.0:3100",
+	n := &Node{conf: Config{Wall: kit.Clock(t), Dir: t.TempDir(), Name: "a", HTTP: "0.0.0.0:3100",
 		HTTPNames: []string{"board.example"}}.withDefaults(), log: slog.New(slog.DiscardHandler)}
 	first, err := n.certificate()
 	if err != nil {
@@ -89,7 +90,7 @@ func TestWhereTheAPIIsEncrypted(t *testing.T) {
 }
 
 func TestTheClaimCodeStays(t *testing.T) {
-	n := &Node{conf: Config{Dir: t.TempDir()}}
+	n := &Node{conf: Config{Wall: kit.Clock(t), Dir: t.TempDir()}}
 	first, err := n.claimCode()
 	if err != nil || len(first) < claimCodeLength {
 		t.Fatal(first, err)
@@ -106,7 +107,7 @@ func TestTheClaimCodeStays(t *testing.T) {
 func TestDamagedLoopbackAddress(t *testing.T) {
 	for _, text := range []string{"", "127.0.0.1:1\x00", string(make([]byte, 16)), "127.0", "137.0.0.1:3200\n",
 		"127.0.0.1:99999\n"} {
-		n := &Node{conf: Config{Dir: t.TempDir()}, log: slog.New(slog.DiscardHandler)}
+		n := &Node{conf: Config{Wall: kit.Clock(t), Dir: t.TempDir()}, log: slog.New(slog.DiscardHandler)}
 		if err := os.WriteFile(filepath.Join(n.conf.Dir, nearFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

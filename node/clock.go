@@ -15,6 +15,7 @@ import (
 // this node while it led. A beat is a few milliseconds old on arrival, far less than the
 // differences that matter here.
 type clocks struct {
+	wall  func() time.Time // this node's clock
 	mu    sync.Mutex
 	ahead map[identity.NodeID]reading
 }
@@ -25,7 +26,8 @@ type reading struct {
 }
 
 // heard records another node's wall clock, in ms since 1970.
-func (k *clocks) heard(from identity.NodeID, wall int64, now time.Time) {
+func (k *clocks) heard(from identity.NodeID, wall int64) {
+	now := k.wall()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ahead == nil {
@@ -35,10 +37,10 @@ func (k *clocks) heard(from identity.NodeID, wall int64, now time.Time) {
 }
 
 // skew returns this node's offset from the median of all clocks, its own included.
-func (k *clocks) skew(now time.Time) (off time.Duration, nodes int) {
+func (k *clocks) skew() (off time.Duration, nodes int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := []time.Duration{0}
+	all, now := []time.Duration{0}, k.wall()
 	for _, r := range k.ahead {
 		if now.Sub(r.at) < clockMemory {
 			all = append(all, r.by)
@@ -51,11 +53,11 @@ func (k *clocks) skew(now time.Time) (off time.Duration, nodes int) {
 // mayLead returns an error if this node's clock is wrong: earlier than this program, or
 // far from the median.
 func (k *clocks) mayLead() error {
-	now := time.Now()
+	now := k.wall()
 	if now.Before(programmed) {
 		return fmt.Errorf("this node's clock says %s, before this program was made: set it", now.UTC().Format(time.DateOnly))
 	}
-	if off, n := k.skew(now); n >= 3 && off.Abs() > maxSkew {
+	if off, n := k.skew(); n >= 3 && off.Abs() > maxSkew {
 		return fmt.Errorf("this node's clock is %s off the others': set it", off.Round(time.Millisecond))
 	}
 	return nil
@@ -83,7 +85,7 @@ func (n *Node) keepTime(ctx context.Context) {
 		}
 		behind = 0
 		if err := n.carryOut(ctx, n.command(ledger.KindTimeStep, "",
-			ledger.TimeStep{To: time.Now().UnixMilli()})); err != nil {
+			ledger.TimeStep{To: n.conf.Wall().UnixMilli()})); err != nil {
 			n.log.Warn("set the mesh's clock forward", "error", err)
 			return
 		}

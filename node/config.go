@@ -149,6 +149,7 @@ type Config struct {
 	FS            vfs.FS                       // for the store and snapshots; default: the disk
 	OnDisk        bool                         // FS wraps the disk: paths are below Dir
 	Clock         scheduler.Clock              // default: the machine's boot-time clock
+	Wall          func() time.Time             // the date and time of day; default time.Now
 	Adapters      map[string]scheduler.Adapter // replaces the built-in adapters
 	Machine       string                       // machine ID; default: this machine's
 	TuneConsensus func(*consensus.Config)      // applied last to the configuration of consensus
@@ -189,6 +190,9 @@ func (c Config) withDefaults() Config {
 	c.Level = cmp.Or(c.Level, ledger.FeatureLevel)
 	if c.Clock == nil {
 		c.Clock = shim.BootTime
+	}
+	if c.Wall == nil {
+		c.Wall = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

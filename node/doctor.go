@@ -167,7 +167,7 @@ func (f *findings) clock(n *Node) {
 			"synchronise it (timedatectl set-ntp true); until then this node does not lead")
 		return
 	}
-	off, nodes := n.clocks.skew(time.Now())
+	off, nodes := n.clocks.skew()
 	f.add("clock", mesh.CheckOK, fmt.Sprintf("%s off the median of %d", off.Round(time.Millisecond), nodes), "")
 }
 
@@ -307,7 +307,7 @@ func (f *findings) certificate(n *Node) {
 		return
 	}
 	found := "the API's certificate is good until " + leaf.NotAfter.UTC().Format(time.DateOnly)
-	if time.Until(leaf.NotAfter) < certificateEnds {
+	if leaf.NotAfter.Sub(n.conf.Wall()) < certificateEnds {
 		f.add("certificate", mesh.CheckWarn, found,
 			"give a new one with --tls-cert and --tls-key, or remove the node's own and start it again")
 		return

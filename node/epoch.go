@@ -51,7 +51,7 @@ func (n *Node) onEpoch(from, known identity.NodeID, epoch uint64) {
 	n.saving.Lock()
 	defer n.saving.Unlock()
 	if n.member.Met == nil {
-		n.member.Met = &metEpoch{Epoch: epoch, Node: from, At: time.Now().UnixMilli()}
+		n.member.Met = &metEpoch{Epoch: epoch, Node: from, At: n.conf.Wall().UnixMilli()}
 		if err := n.saveMember(); err != nil {
 			n.log.Error("note that the mesh is in another epoch", "error", err)
 		}
@@ -143,7 +143,7 @@ func (n *Node) foundEpoch(ctx context.Context) error {
 		cmd := n.command(ledger.KindEpoch, "", ledger.EpochFound{
 			Epoch: n.epoch(), Founder: n.self(), Admissions: n.admission(), Reason: n.member.Founding.Reason,
 			Alone:  n.member.Founding.Alone,
-			Height: head.Height, Head: head.Head, Wrapped: n.member.Wrapped, At: time.Now().UnixMilli(),
+			Height: head.Height, Head: head.Head, Wrapped: n.member.Wrapped, At: n.conf.Wall().UnixMilli(),
 		})
 		batch := ledger.EncodeBatch(n.Mesh(), n.keys.ID(), 0, 0, 0, []ledger.Command{cmd}, n.keys.Sign)
 		result, _, err := n.consensus.Propose(ctx, batch)

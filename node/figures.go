@@ -277,10 +277,10 @@ func (n *Node) stats() []api.Stat {
 	if n.standing().Quorum {
 		quorum = 1
 	}
-	if heard := n.consensus.Heard(); !heard.IsZero() {
-		silence = max(0, time.Since(heard).Seconds())
+	if d, ok := n.consensus.Silence(); ok {
+		silence = d.Seconds()
 	}
-	skew, _ := n.clocks.skew(time.Now())
+	skew, _ := n.clocks.skew()
 	disk := n.store.Metrics()
 	return []api.Stat{
 		gauge("raft_leader", "1 on the node that leads", leader),

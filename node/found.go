@@ -63,7 +63,7 @@ func (n *Node) genesis() (membership, error) {
 	if name == "" { // two new meshes must not have the same name
 		name = cut(n.conf.Name, maxName-5) + "-" + string(n.ID())[:4]
 	}
-	g := ledger.Genesis{Name: name, Founder: self, CreatedAt: time.Now().UnixMilli(), Wrapped: wrapped,
+	g := ledger.Genesis{Name: name, Founder: self, CreatedAt: n.conf.Wall().UnixMilli(), Wrapped: wrapped,
 		Level: n.conf.Level}
 	if key, err := n.ownerKey(); err != nil {
 		return membership{}, err

@@ -44,12 +44,13 @@ type localGate struct {
 // rule lets wait is put before a person; when they have approved it, it may happen, with the arguments that it had.
 func (n *Node) Weigh(l govern.Local) error {
 	var j govern.Judgement
-	l.Counter, l.At, l.Adrift = &n.gate.counter, time.Now(), !n.work.worker.Holds()
+	began := time.Now()
+	l.Counter, l.At, l.Adrift = &n.gate.counter, n.conf.Wall(), !n.work.worker.Holds()
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		j = govern.Judge(tx, l)
 		return nil
 	})
-	n.gate.times.add(l.At)
+	n.gate.times.add(began)
 	if err != nil {
 		return errors.Join(errNotWeighed, err)
 	}

@@ -105,7 +105,7 @@ func (n *Node) diverged(d consensus.Divergence) {
 		return
 	}
 	n.markRebuild(fmt.Sprintf("the state differed from the majority's: index %d, own %x, majority %x, %s",
-		d.Index, d.Own, d.Majority, time.Now().UTC().Format(time.RFC3339)))
+		d.Index, d.Own, d.Majority, n.conf.Wall().UTC().Format(time.RFC3339)))
 	n.stopWith(fmt.Errorf("%w (index %d)", ErrDiverged, d.Index))
 }
 
@@ -175,7 +175,7 @@ func (n *Node) setAside() error {
 			return nil
 		}
 	} else {
-		r.aside = asidePrefix + time.Now().UTC().Format("20060102T150405Z")
+		r.aside = asidePrefix + n.conf.Wall().UTC().Format("20060102T150405Z")
 	}
 	for _, old := range asides(fsys, base) {
 		if old != r.aside {

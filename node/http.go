@@ -150,7 +150,7 @@ func (n *Node) openAPI(ctx context.Context) error {
 		Processes: n.processes, Post: n.work.post, PostOf: n.postOf, Boot: n.boot.Status, ChargeTool: n.chargeTool,
 		Services: n.work.services,
 		Node:     asked{n}, Name: n.conf.Name, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
-		Sign:     n.keys.Sign,
+		Sign: n.keys.Sign, Wall: n.conf.Wall,
 		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Tools: n.tools(), Ready: n.Ready,
 		Standing: n.standing, Quorum: n.quorum, RunLog: n.RunLog, NodeLog: n.runLog, ProbeAdapter: n.probeAdapter,
 		Offers: n.offers, Variable: os.Getenv, Blobs: n.blobs, Models: n.models, Recall: n.recall, Mind: n.thinking,

@@ -177,7 +177,7 @@ func (n *Node) vouch(key []byte, height uint64, wrapped ledger.NodeKeys) ([]byte
 func (n *Node) joinKey(id string) (key []byte, ok bool) {
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		t, found := ledger.FindToken(tx, id)
-		if !found || !t.Usable(time.Now().UnixMilli()) {
+		if !found || !t.Usable(n.conf.Wall().UnixMilli()) {
 			return nil
 		}
 		psk, err := n.keyring.open(tx, tokenAAD(id), t.Sealed)

@@ -17,6 +17,7 @@ func (n *Node) openModels(context.Context) error {
 	conf := llm.Config{
 		View: n.ledger.View, Holds: n.work.worker.Holds, Self: string(n.ID()),
 		Mesh: string(n.Mesh()), Open: n.keyring.open, Note: n.noteModelKey, Logger: n.log, Purse: n.work.purse,
+		Wall:  n.conf.Wall,
 		Weigh: n.Weigh,
 		Spent: func(run string, cost core.Money) { n.work.host.Spent(run, int64(cost)) },
 	}

@@ -35,7 +35,8 @@ func (n *Node) openMind(context.Context) error {
 	if n.conf.Mind != MindOn && (n.conf.Mind != MindAuto || n.small) {
 		return nil
 	}
-	m := mind.New(mind.Config{View: n.ledger.View, Entries: n.ledger.Entries, Logger: n.log, Leads: n.consensus.IsLeader,
+	m := mind.New(mind.Config{View: n.ledger.View, Entries: n.ledger.Entries, Clock: n.conf.Wall, Logger: n.log,
+		Leads:     n.consensus.IsLeader,
 		Head:      func() uint64 { return n.ledger.Position().Height },
 		Companies: companyIDs,
 		Search: func(tx *ledger.Tx, company ledger.CompanyID, s index.Search) (index.Found, bool, error) {
@@ -51,7 +52,7 @@ func (n *Node) openMind(context.Context) error {
 		}})
 	n.mind = m
 	n.spawn(func(ctx context.Context) {
-		c, err := mind.Calibrate(ctx, n.syncTime)
+		c, err := mind.Calibrate(ctx, n.syncTime, n.conf.Wall)
 		if err != nil {
 			n.log.Warn("this node was not measured", "error", err)
 			return

@@ -160,13 +160,14 @@ func Open(ctx context.Context, conf Config) (*Node, error) {
 
 // open is one attempt of Open. On an error it returns the node, closed.
 func open(ctx context.Context, conf Config) (_ *Node, err error) {
-	n := &Node{conf: conf, scrubs: newScrubber(max(conf.ScrubEvery, 0)), log: conf.Logger, failed: make(chan error, 1),
+	n := &Node{conf: conf, scrubs: newScrubber(max(conf.ScrubEvery, 0), conf.Wall), log: conf.Logger,
+		failed:     make(chan error, 1),
 		trees:      trees{wake: make(chan struct{}, 1)},
 		sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1), replicaNews: make(chan struct{}, 1),
 		appNews: make(chan struct{}, 1)}
-	n.pulse.clock = conf.Clock
-	n.events = kernel.NewEventLog(time.Now)
-	n.boot = kernel.NewBoot(n.events, time.Now())
+	n.pulse.clock, n.clocks.wall = conf.Clock, conf.Wall
+	n.events = kernel.NewEventLog(conf.Wall)
+	n.boot = kernel.NewBoot(n.events, conf.Wall())
 	n.boot.Enter(kernel.PhaseInit, fmt.Sprintf("selvage %s, node %s, directory %s", conf.Version, conf.Name, conf.Dir))
 	n.boot.Enter(kernel.PhaseConfig, conf.said())
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -364,7 +365,7 @@ func (n *Node) openLedger(context.Context) error {
 	}
 	conf := ledger.Config{
 		Span: n.store.Span(spanState), Mux: rules, Authorize: people.Authorize, Gate: govern.Weigh, Prefetch: people.Prefetch,
-		Level: n.conf.Level, Clock: time.Now, Logger: n.log, Faults: n.conf.Faults.Ledger,
+		Level: n.conf.Level, Clock: n.conf.Wall, Logger: n.log, Faults: n.conf.Faults.Ledger,
 	}
 	if n.small {
 		conf.RowCacheBytes, conf.DecodedBytes, conf.ReadCacheBytes = smallRowCacheBytes, smallDecodedBytes,
@@ -454,7 +455,7 @@ func (n *Node) openConsensus(context.Context) error {
 		ServerID: n.keys.ServerID(), Span: n.store.Span(spanRaft), Dir: snapshotDir(n.conf), FS: n.conf.FS,
 		State:    consensus.LedgerState(n.ledger),
 		DialRaft: dial(transport.KindRaft), DialPropose: dial(transport.KindPropose),
-		Verify: n.checkBatch, Time: n.ledger.Time, MayLead: n.clocks.mayLead,
+		Verify: n.checkBatch, Time: n.ledger.Time, Wall: n.conf.Wall, MayLead: n.clocks.mayLead,
 		Member: n.roster.isMember, Alive: n.alive, Peers: n.peers, MayVote: n.mayVote,
 		OnFatal: n.stopWith, OnDiverged: n.diverged, ElectionTimeout: n.election, Late: n.pulse.Late,
 		Logger: n.log, Faults: n.conf.Faults.Consensus,

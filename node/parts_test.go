@@ -246,20 +246,21 @@ func TestMembersAreOfTheirHeight(t *testing.T) {
 func TestWrongClockDoesNotLead(t *testing.T) {
 	now := time.Now()
 	ids := []identity.NodeID{"a", "b", "c"}
-	var k clocks
-	k.heard(ids[0], now.Add(time.Hour).UnixMilli(), now)
+	k := clocks{wall: func() time.Time { return now }}
+	k.heard(ids[0], now.Add(time.Hour).UnixMilli())
 	if err := k.mayLead(); err != nil {
 		t.Errorf("two clocks that differ: %v", err)
 	}
-	k.heard(ids[1], now.Add(time.Hour).UnixMilli(), now)
+	k.heard(ids[1], now.Add(time.Hour).UnixMilli())
 	if err := k.mayLead(); err == nil {
 		t.Error("leads with a clock an hour behind two others")
 	}
-	k.heard(ids[1], now.UnixMilli(), now)
+	k.heard(ids[1], now.UnixMilli())
 	if err := k.mayLead(); err != nil {
 		t.Errorf("one other is wrong: %v", err)
 	}
-	if off, n := k.skew(now.Add(2 * clockMemory)); off != 0 || n != 1 {
+	now = now.Add(2 * clockMemory)
+	if off, n := k.skew(); off != 0 || n != 1 {
 		t.Errorf("readings that are too old still count: %s of %d", off, n)
 	}
 }
@@ -327,7 +328,8 @@ func TestProfilesSetWhatIsOpen(t *testing.T) {
 // follows on the same port.
 func TestThePortSaysHowTheNodeStands(t *testing.T) {
 	events := kernel.NewEventLog(time.Now)
-	n := &Node{log: slog.New(slog.DiscardHandler), events: events, boot: kernel.NewBoot(events, time.Now())}
+	n := &Node{conf: Config{Wall: time.Now}, log: slog.New(slog.DiscardHandler), events: events,
+		boot: kernel.NewBoot(events, time.Now())}
 	l, err := n.bind("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -132,7 +132,7 @@ func (n *Node) rotateKeys(ctx context.Context) {
 			keys, since = ledger.CurrentKeys(tx), ledger.KeysSince(tx)
 			return nil
 		})
-		if age := time.Since(since); err != nil || keys.Epoch > 1 && age < 2*n.conf.KeyOverlap || !keys.Wanted &&
+		if age := n.conf.Wall().Sub(since); err != nil || keys.Epoch > 1 && age < 2*n.conf.KeyOverlap || !keys.Wanted &&
 			(since.IsZero() || age < n.conf.RotateEvery) {
 			return
 		}
@@ -181,7 +181,7 @@ func (n *Node) rotate(ctx context.Context, by ledger.Actor, with ledger.Credenti
 	if err != nil {
 		return err
 	}
-	if early := 2*n.conf.KeyOverlap - time.Since(since); early > 0 {
+	if early := 2*n.conf.KeyOverlap - n.conf.Wall().Sub(since); early > 0 {
 		return ledger.Refuse(ledger.Conflict, fmt.Appendf(nil, `{"retryAfterMs":%d}`, early.Milliseconds()+1),
 			"The mesh's keys were just rotated; others are on their way to use them for another %v",
 			early.Round(time.Millisecond))

@@ -32,7 +32,7 @@ func (n *Node) Post() *courier.Courier { return n.work.post }
 // openPost opens the messages of this node's processes.
 func (n *Node) openPost(dir string) (*courier.Courier, error) {
 	return courier.Open(courier.Config{
-		Node: string(n.ID()), Dir: filepath.Join(dir, "messages"), Events: n.events, Logger: n.log,
+		Node: string(n.ID()), Dir: filepath.Join(dir, "messages"), Events: n.events, Wall: n.conf.Wall, Logger: n.log,
 		Dial: func(ctx context.Context, node string) (net.Conn, error) {
 			c, err := n.transport.Dial(ctx, identity.NodeID(node), transport.KindIPC)
 			if err != nil {
@@ -136,7 +136,7 @@ type topics struct{ n *Node }
 // Read returns messages of this node's state.
 func (t topics) Read(company, pattern string, from uint64, most int) (out []courier.TopicMessage, err error) {
 	err = t.n.ledger.View(func(tx *ledger.Tx) error {
-		for _, m := range topic.Read(tx, ledger.CompanyID(company), pattern, from, most, core.TimeOf(time.Now())) {
+		for _, m := range topic.Read(tx, ledger.CompanyID(company), pattern, from, most, core.TimeOf(t.n.conf.Wall())) {
 			out = append(out, courier.TopicMessage{Topic: m.Topic, Height: m.Height, At: m.At.Std(), From: m.From,
 				Text: m.Text, JSON: m.JSON})
 		}

@@ -57,7 +57,7 @@ func (n *Node) openHost(dir string) (err error) {
 		Node: n.Name(), Label: string(n.ID()), Dir: filepath.Join(dir, "processes"), Shim: n.conf.Shim, Environ: os.Environ(),
 		APIURL: n.LocalURL(), API: n.handler, Engine: engine,
 		Sandbox: n.work.sandbox, Module: n.module, Max: n.conf.MaxProcesses, Events: n.events, Logger: n.log,
-		Clock: n.conf.Clock,
+		Clock: n.conf.Clock, Wall: n.conf.Wall,
 		Authority: func() time.Duration {
 			if n.work.worker == nil {
 				return 0
@@ -74,7 +74,7 @@ func (n *Node) openHost(dir string) (err error) {
 		return err
 	}
 	conf.Messages = n.work.post
-	n.work.services = calls.New(n.askService, nil)
+	n.work.services = calls.New(n.askService, n.conf.Wall)
 	if n.work.host, err = spawn.Open(conf); err != nil {
 		return errors.Join(err, n.work.post.Close())
 	}
@@ -87,7 +87,7 @@ func (n *Node) openHost(dir string) (err error) {
 func (n *Node) mayStart(e kernel.Entry) error {
 	why := ""
 	err := n.ledger.View(func(tx *ledger.Tx) error {
-		why = govern.PersonAt(tx, e.By, core.TimeOf(time.Now()))(string(n.ID()))
+		why = govern.PersonAt(tx, e.By, core.TimeOf(n.conf.Wall()))(string(n.ID()))
 		return nil
 	})
 	if err != nil {

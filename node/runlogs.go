@@ -24,14 +24,14 @@ func (n *Node) keepLogs(ctx context.Context) {
 	var twice []keptSegment // at most those recorded within segmentGrace
 	var late *lateLogs
 	every(ctx, keepLogsEvery, func() {
-		twice = n.dropSegments(twice, time.Now())
+		twice = n.dropSegments(twice, n.conf.Wall())
 		if n.session() == 0 {
 			return
 		}
 		if late == nil { // only a start leaves some
 			late = n.lateLogs()
 		}
-		late.tell(ctx, time.Now())
+		late.tell(ctx, n.conf.Wall())
 		var due []entity.Run
 		err := n.ledger.View(func(tx *ledger.Tx) error {
 			due = company.LogsDue(tx, string(n.ID()), company.MaxKeptLogs)
@@ -61,7 +61,7 @@ func (n *Node) keepLogs(ctx context.Context) {
 			}
 			kept[r.Company] = append(kept[r.Company], l)
 			if d, err := blob.ParseDigest(string(r.LogSHA256)); err == nil && len(l.Nodes) > 0 {
-				segments[r.Company] = append(segments[r.Company], keptSegment{r.ID, string(r.LogRef), d, time.Now()})
+				segments[r.Company] = append(segments[r.Company], keptSegment{r.ID, string(r.LogRef), d, n.conf.Wall()})
 			}
 		}
 		for _, of := range order {

@@ -34,6 +34,8 @@ const (
 // and repaired while other copies exist. Its state is in memory only and starts anew
 // with the node.
 type scrubber struct {
+	wall func() time.Time // this node's clock
+
 	mu     sync.Mutex // guards the fields below
 	st     api.ScrubState
 	wanted bool          // somebody requested a scrub: start one, or hurry
@@ -41,8 +43,11 @@ type scrubber struct {
 	slice  time.Time     // when the work since the last rest began
 }
 
-func newScrubber(every time.Duration) *scrubber {
-	s := &scrubber{wake: make(chan struct{}, 1)}
+func newScrubber(every time.Duration, wall func() time.Time) *scrubber {
+	if wall == nil {
+		wall = time.Now
+	}
+	s := &scrubber{wall: wall, wake: make(chan struct{}, 1)}
 	s.st.EverySeconds, s.st.Found = int64(every/time.Second), []api.ScrubFinding{}
 	return s
 }
@@ -84,33 +89,32 @@ func (n *Node) scrub(ctx context.Context) {
 		case <-s.wake:
 		case <-due:
 		}
-		began := time.Now()
-		next = began.Add(every)
-		if err := n.scrubOnce(ctx, began); err != nil && ctx.Err() == nil {
+		next = time.Now().Add(every)
+		if err := n.scrubOnce(ctx); err != nil && ctx.Err() == nil {
 			n.log.Error("scrub: broke off", "error", err)
 		}
 	}
 }
 
-func (n *Node) scrubOnce(ctx context.Context, began time.Time) (err error) {
-	s := n.scrubs
+func (n *Node) scrubOnce(ctx context.Context) (err error) {
+	s, began := n.scrubs, time.Now()
 	storeBytes, err := n.store.ScrubBytes()
 	if err != nil {
 		return err
 	}
 	_, blobBytes := n.blobs.Usage()
-	s.begin(began, storeBytes+blobBytes)
+	s.begin(storeBytes + blobBytes)
 	defer func() { s.end(err) }()
 	pace := func(bytes, _ int64) error { return s.pace(ctx, bytes, began, n.conf.ScrubEvery) }
 	err = n.store.Scrub(ctx, pace, func(d *store.Damage) {
 		n.log.Error("scrub: the store is damaged", "error", d)
-		s.found(api.ScrubFinding{What: "store", File: d.File, Error: d.Error(), At: time.Now().UTC()})
+		s.found(api.ScrubFinding{What: "store", File: d.File, Error: d.Error(), At: s.wall().UTC()})
 	})
 	if err != nil {
 		return err
 	}
 	return n.blobs.Scrub(ctx, pace, func(d blob.Digest, err error) {
-		f := api.ScrubFinding{What: "blob", File: d.String(), Mended: err == nil, At: time.Now().UTC()}
+		f := api.ScrubFinding{What: "blob", File: d.String(), Mended: err == nil, At: s.wall().UTC()}
 		if err != nil {
 			f.Error = err.Error()
 			n.log.Error("scrub: a blob is damaged and no peer has a good copy", "digest", d.String(), "error", err)
@@ -119,19 +123,19 @@ func (n *Node) scrubOnce(ctx context.Context, began time.Time) (err error) {
 	})
 }
 
-func (s *scrubber) begin(now time.Time, total int64) {
+func (s *scrubber) begin(total int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.st.Running, s.st.Demanded, s.wanted = true, s.wanted, false
-	s.st.Began, s.st.Bytes, s.st.TotalBytes, s.st.Error = now.UTC(), 0, total, ""
+	s.st.Began, s.st.Bytes, s.st.TotalBytes, s.st.Error = s.wall().UTC(), 0, total, ""
 	s.st.Damaged, s.st.Mended, s.st.Found = 0, 0, []api.ScrubFinding{}
-	s.slice = now
+	s.slice = time.Now()
 }
 
 func (s *scrubber) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now().UTC()
+	now := s.wall().UTC()
 	s.st.Running, s.st.Demanded = s.wanted, s.wanted
 	if err != nil {
 		s.st.Error = err.Error()
@@ -196,23 +200,23 @@ func progress(s api.ScrubState) float64 {
 // ScrubDir reads all data in dir of a node that is not running, as fast as possible. The
 // error says why the store can not be opened; blobs are read in any case.
 func ScrubDir(ctx context.Context, dir string) (st api.ScrubState, err error) {
-	s := newScrubber(0)
-	s.begin(time.Now(), 0)
+	s := newScrubber(0, nil)
+	s.begin(0)
 	pace := func(bytes, _ int64) error { s.st.Bytes += bytes; return ctx.Err() }
 	if _, err := os.Stat(filepath.Join(dir, "store")); err != nil {
 		return st, fmt.Errorf("%w: give the data directory of a node with --dir", err)
 	}
 	err = withStore(dir, false, func(open *store.Store, _ *ledger.Ledger) error {
 		return open.Scrub(ctx, pace, func(d *store.Damage) {
-			s.found(api.ScrubFinding{What: "store", File: d.File, Error: d.Error(), At: time.Now().UTC()})
+			s.found(api.ScrubFinding{What: "store", File: d.File, Error: d.Error(), At: s.wall().UTC()})
 		})
 	})
 	if d, ok := errors.AsType[*store.Damage](err); ok {
-		s.found(api.ScrubFinding{What: "store", File: d.File, Error: d.Error(), At: time.Now().UTC()})
+		s.found(api.ScrubFinding{What: "store", File: d.File, Error: d.Error(), At: s.wall().UTC()})
 		err = nil
 	}
 	if err == nil {
-		err = scrubBlobs(ctx, dir, pace, s.found)
+		err = s.scrubBlobs(ctx, dir, pace)
 	}
 	s.st.TotalBytes = s.st.Bytes
 	s.end(err)
@@ -220,13 +224,13 @@ func ScrubDir(ctx context.Context, dir string) (st api.ScrubState, err error) {
 }
 
 // scrubBlobs checks the blobs of a directory. A running node repairs them.
-func scrubBlobs(ctx context.Context, dir string, pace func(bytes, of int64) error, found func(api.ScrubFinding)) error {
+func (s *scrubber) scrubBlobs(ctx context.Context, dir string, pace func(bytes, of int64) error) error {
 	k, err := blob.Open(filepath.Join(dir, "blobs"), blob.Config{})
 	if err != nil {
 		return fmt.Errorf("blobs: %w", err)
 	}
 	err = k.Scrub(ctx, pace, func(d blob.Digest, err error) {
-		found(api.ScrubFinding{What: "blob", File: d.String(), Error: fmt.Sprint(err), At: time.Now().UTC()})
+		s.found(api.ScrubFinding{What: "blob", File: d.String(), Error: fmt.Sprint(err), At: s.wall().UTC()})
 	})
 	return errors.Join(err, k.Close())
 }

@@ -14,7 +14,7 @@ func TestScrubKeepsItsPace(t *testing.T) {
 	const every = 7 * 24 * time.Hour
 	run := func(s *scrubber, work time.Duration, ctx context.Context) (took time.Duration, err error) {
 		began := time.Now()
-		s.begin(began, 1000)
+		s.begin(1000)
 		for range 100 {
 			time.Sleep(work)
 			if err = s.pace(ctx, 10, began, every); err != nil {
@@ -25,7 +25,7 @@ func TestScrubKeepsItsPace(t *testing.T) {
 		return time.Since(began), err
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := newScrubber(every)
+		s := newScrubber(every, nil)
 		if took, err := run(s, time.Millisecond, t.Context()); err != nil || took < every || took > every+time.Minute {
 			t.Errorf("little work: %s, %v, want %s", took, err, every)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/rules"
@@ -23,11 +22,11 @@ func (n *Node) standing() api.Standing {
 	if ok {
 		return st
 	}
-	at := n.consensus.Heard()
-	if at.IsZero() { // it has heard of no leader since its start
-		at = n.ledger.Time()
+	if d, ok := n.consensus.Silence(); ok {
+		st.Age = d
+	} else { // it has heard of no leader since its start
+		st.Age = max(0, n.conf.Wall().Sub(n.ledger.Time()))
 	}
-	st.Age = max(0, time.Since(at))
 	return st
 }
 

@@ -66,7 +66,7 @@ func (n *Node) floor(dir string) shim.Floor {
 
 func (n *Node) openWork(context.Context) (err error) {
 	n.work.turn = make(chan struct{}, 1)
-	n.work.logs, err = runlog.Open(filepath.Join(n.conf.Dir, "logs"), runlog.Config{})
+	n.work.logs, err = runlog.Open(filepath.Join(n.conf.Dir, "logs"), runlog.Config{Wall: n.conf.Wall})
 	if err != nil {
 		return err
 	}
@@ -109,13 +109,14 @@ func (n *Node) openWork(context.Context) (err error) {
 		Refused:   func(run string) bool { return n.work.purse.Refused(run) },
 		Decisions: n.closeDecisions,
 		OpenLog:   func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
-		Lease: n.conf.Lease, Margin: n.conf.Margin, Clock: n.conf.Clock, Late: n.pulse.Late, Why: n.pulse.why, Logger: n.log,
+		Lease: n.conf.Lease, Margin: n.conf.Margin, Clock: n.conf.Clock, Wall: n.conf.Wall, Late: n.pulse.Late,
+		Why: n.pulse.why, Logger: n.log,
 	})
 	if err != nil {
 		return err
 	}
 	n.work.purse, err = purse.Open(purse.Config{Node: n, Self: n.ID(), Session: n.session, Holds: n.work.worker.Holds,
-		Path: filepath.Join(dir, "purse"), Boot: bootID(), Log: n.log})
+		Path: filepath.Join(dir, "purse"), Boot: bootID(), Now: n.conf.Wall, Log: n.log})
 	if err != nil {
 		return err
 	}
@@ -146,8 +147,8 @@ func (n *Node) openAdapters(dir string) (map[string]scheduler.Adapter, error) {
 	if err := n.addContainers(adapters, p, dir); err != nil {
 		return nil, err
 	}
-	return adapters, addTools(adapters, p, filepath.Join(dir, "runs"), n.conf.Private,
-		weftos.New(weftos.Config{Private: n.conf.Private, API: n.handler, Token: n.runToken}), n.log)
+	return adapters, n.addTools(adapters, p, filepath.Join(dir, "runs"),
+		weftos.New(weftos.Config{Private: n.conf.Private, API: n.handler, Token: n.runToken}))
 }
 
 // startWork starts the goroutines of the node's work. They end, and what they use is closed,
@@ -255,7 +256,7 @@ func (n *Node) runToken(run entity.Run) (string, error) {
 	_, data, _ := n.keyring.current()
 	claims := identity.RunClaims{Agent: run.Agent, Company: string(run.Company), Adapter: cmp.Or(run.AdapterType,
 		"process"), Run: run.ID, Responsible: string(run.ResponsibleUser)}
-	return identity.MintRunToken(data, n.Mesh(), claims, time.Now())
+	return identity.MintRunToken(data, n.Mesh(), claims, n.conf.Wall())
 }
 
 // Keep-alives and their answers are frames on a stream of KindIPC that a node keeps open
@@ -289,11 +290,11 @@ func (n *Node) keepAlive(ctx context.Context, b scheduler.Beat) (time.Duration, 
 	if leader == n.ID() {
 		return n.work.leader.KeepAlive(ctx, b)
 	}
-	return n.work.beat(ctx, leader, n.transport, b)
+	return n.work.beat(ctx, leader, n.transport, n.conf.Wall(), b)
 }
 
 func (w *work) beat(ctx context.Context, leader identity.NodeID, t *transport.Transport,
-	b scheduler.Beat) (granted time.Duration, err error) {
+	wall time.Time, b scheduler.Beat) (granted time.Duration, err error) {
 	select {
 	case w.turn <- struct{}{}:
 		defer func() { <-w.turn }()
@@ -317,7 +318,7 @@ func (w *work) beat(ctx context.Context, leader identity.NodeID, t *transport.Tr
 	if err := w.line.SetDeadline(deadline); err != nil {
 		return 0, err
 	}
-	frame := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixMilli()))
+	frame := binary.BigEndian.AppendUint64(nil, uint64(wall.UnixMilli()))
 	if err := transport.WriteFrame(w.line, ipcBeat, append(frame, ledger.Marshal(b)...)); err != nil {
 		return 0, err
 	}
@@ -385,7 +386,7 @@ func (n *Node) serveIPC(from identity.NodeID, c net.Conn) {
 		if err := ledger.Unmarshal(payload[8:], &b); err != nil || b.Node != from {
 			return
 		}
-		n.clocks.heard(from, int64(binary.BigEndian.Uint64(payload)), time.Now())
+		n.clocks.heard(from, int64(binary.BigEndian.Uint64(payload)))
 		ctx, cancel := context.WithTimeout(n.ctx, beatTimeout)
 		granted, err := time.Duration(0), scheduler.ErrNotLeader
 		if n.work.leader != nil {

@@ -70,9 +70,10 @@ type WorkerConfig struct {
 	// with the ID of the run's process, if it has one, and with its end. nil: nobody is told.
 	Track func(inv company.Invocation) (began func(pid int64), ended func(company.Outcome))
 
-	Lease  time.Duration // the usual length; default DefaultLease; equal on all nodes of a mesh
-	Margin time.Duration // see limits.go; default DefaultMargin, less than Lease
-	Clock  Clock         // the boot-time clock
+	Lease  time.Duration    // the usual length; default DefaultLease; equal on all nodes of a mesh
+	Margin time.Duration    // see limits.go; default DefaultMargin, less than Lease
+	Clock  Clock            // the boot-time clock
+	Wall   func() time.Time // this node's clock, by which leases are shown; default time.Now
 	// Late returns the node's delay at the moment; leases grow with it. Why returns why
 	// the node did not run since a reading of the clock, "" when it ran. nil: no delay.
 	Late   func() time.Duration
@@ -142,6 +143,9 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	cfg.Slots = cmp.Or(cfg.Slots, DefaultSlots)
 	cfg.Lease = cmp.Or(cfg.Lease, DefaultLease)
 	cfg.Margin = cmp.Or(cfg.Margin, DefaultMargin)
+	if cfg.Wall == nil {
+		cfg.Wall = time.Now
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -340,7 +344,7 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 		r.Ready()
 	}
 	ref := w.cfg.LogRef(k.run.Company, k.run.Agent, k.run.ID)
-	now := time.Now()
+	now := w.cfg.Wall()
 	r, err := w.submit(ctx, k, company.KindRunStart, company.Start{Run: k.run.ID, LogStore: "local_file", LogRef: ref,
 		LeaseUntil: core.TimeOf(now.Add(w.lease.end(k.session) - w.cfg.Clock()))})
 	if err != nil || r.Refusal != nil {
@@ -494,7 +498,7 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start ui
 		if s, ok := entity.SessionFor(tx, k.run); ok {
 			inv.Resume = &s
 		}
-		inv.Wake, err = company.WakeOf(tx, k.run, core.TimeOf(time.Now()))
+		inv.Wake, err = company.WakeOf(tx, k.run, core.TimeOf(w.cfg.Wall()))
 		return err
 	})
 	if err != nil {

@@ -90,6 +90,7 @@ type Config struct {
 	Services Services
 	// State is what the node answers to the signal dump_state.
 	State  func() any
+	Wall   func() time.Time // this node's clock; default time.Now
 	Events *kernel.EventLog
 	Logger *slog.Logger // default: discard
 }
@@ -162,10 +163,13 @@ func Open(cfg Config) (*Courier, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Wall == nil {
+		cfg.Wall = time.Now
+	}
 	if cfg.Name == nil {
 		cfg.Name = func(node string) string { return node }
 	}
-	j, kept, err := openJournal(cfg.Dir, time.Now())
+	j, kept, err := openJournal(cfg.Dir, cfg.Wall())
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +202,7 @@ func Open(cfg Config) (*Courier, error) {
 		Out: c.out, Settled: j.settle})
 	c.office.Handled(j.handledIDs())
 	for _, m := range kept {
-		if _, err := c.office.Keep(time.Now(), m); err != nil {
+		if _, err := c.office.Keep(c.cfg.Wall(), m); err != nil {
 			cfg.Logger.Warn("a durable message is not sent again until the next start", "id", m.ID, "error", err)
 		}
 	}
@@ -252,7 +256,7 @@ func (c *Courier) keepTime() {
 			case <-c.work:
 			}
 		}
-		now := time.Now()
+		now := c.cfg.Wall()
 		c.office.Tick(now)
 		for _, a := range c.office.Due(now) {
 			c.try(a)
@@ -276,11 +280,11 @@ func (c *Courier) try(a post.Attempt) {
 		defer cancel()
 		var no *post.Failure
 		if to, no = c.locate(ctx, a.Message); no != nil {
-			c.office.Try(time.Now(), a.Message.ID, to, no)
+			c.office.Try(c.cfg.Wall(), a.Message.ID, to, no)
 			return
 		}
 	}
-	c.office.Try(time.Now(), a.Message.ID, to, nil)
+	c.office.Try(c.cfg.Wall(), a.Message.ID, to, nil)
 }
 
 // Token returns the token of a process: who has it speaks as this process, on this node, while it
@@ -323,7 +327,7 @@ func (c *Courier) Ended(pid kernel.PID) {
 	c.mu.Lock()
 	delete(c.streams, pid)
 	c.mu.Unlock()
-	c.office.Exited(time.Now(), pid)
+	c.office.Exited(c.cfg.Wall(), pid)
 	c.kick()
 }
 
@@ -346,7 +350,7 @@ func (c *Courier) told(pid kernel.PID, s post.Signal) {
 	if !c.table.Receives(pid) {
 		return
 	}
-	now := time.Now()
+	now := c.cfg.Wall()
 	m := &post.Message{From: kernel.Address{Node: c.cfg.Node}, To: post.Process(kernel.Address{PID: pid}),
 		Payload: post.Payload{Kind: post.OfSignal, Signal: &s}}
 	c.office.Stamp(now, m)

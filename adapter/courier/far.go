@@ -166,7 +166,7 @@ func (c *Courier) askFar(node string, ask farAsk) (a farAnswer, err error) {
 	if err != nil {
 		return a, err
 	}
-	now := time.Now()
+	now := c.cfg.Wall()
 	m := &post.Message{From: kernel.Address{Node: c.cfg.Node}, To: post.Target{Kind: post.ToKernel, Node: node},
 		Payload: post.Payload{Kind: post.JSON, JSON: body}, WantsReply: true, Deadline: now.Add(lookWait), Quiet: true}
 	c.office.Stamp(now, m)

@@ -2,7 +2,6 @@ package courier
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/kernel/post"
@@ -24,7 +23,7 @@ func (c *Courier) Next(pid kernel.PID) (body []byte, done func() error, ok bool)
 		}
 		m := got[0]
 		if body, err = json.Marshal(c.Shown(m)); err != nil || len(body) > sandbox.MaxHandled {
-			c.office.Refuse(time.Now(), pid, m, post.Fail(post.NotAllowed,
+			c.office.Refuse(c.cfg.Wall(), pid, m, post.Fail(post.NotAllowed,
 				"process %s is called with messages of at most %d bytes", pid, sandbox.MaxHandled))
 			continue
 		}

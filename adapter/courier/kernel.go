@@ -3,7 +3,6 @@ package courier
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/kernel/post"
@@ -35,9 +34,9 @@ func (c *Courier) kernel() {
 			switch {
 			case !m.WantsReply:
 			case no != nil:
-				c.office.Refuse(time.Now(), kernel.KernelPID, m, no)
+				c.office.Refuse(c.cfg.Wall(), kernel.KernelPID, m, no)
 			default:
-				_ = c.office.Reply(time.Now(), kernel.KernelPID, m.ID, answer) // it was checked, or its caller is gone
+				_ = c.office.Reply(c.cfg.Wall(), kernel.KernelPID, m.ID, answer) // it was checked, or its caller is gone
 			}
 		}
 	}

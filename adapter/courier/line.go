@@ -109,7 +109,7 @@ func (l *line) run() {
 	}
 	l.mu.Unlock()
 	if err != nil {
-		l.c.office.Lost(time.Now(), l.node, err.Error(), sent, last)
+		l.c.office.Lost(l.c.cfg.Wall(), l.node, err.Error(), sent, last)
 	}
 }
 
@@ -180,7 +180,7 @@ func (c *Courier) Serve(from string, conn net.Conn) {
 		if c.ctx.Err() != nil || c.table == nil {
 			return
 		}
-		c.office.Arrive(time.Now(), from, f)
+		c.office.Arrive(c.cfg.Wall(), from, f)
 		if f.Kind == post.FrameDeliver {
 			c.kick()
 		}

@@ -104,7 +104,7 @@ func (c *Courier) Calls(pid kernel.PID) sandbox.Host {
 	return sandbox.Host{
 		"ipc.send": func(ctx context.Context, request json.RawMessage) (any, error) {
 			var o Order
-			m, err := ordered(request, &o)
+			m, err := ordered(request, &o, c.cfg.Wall())
 			if err != nil {
 				return nil, hostError(err)
 			}
@@ -118,7 +118,7 @@ func (c *Courier) Calls(pid kernel.PID) sandbox.Host {
 		},
 		"ipc.request": func(ctx context.Context, request json.RawMessage) (any, error) {
 			var o Order
-			m, err := ordered(request, &o)
+			m, err := ordered(request, &o, c.cfg.Wall())
 			if err != nil {
 				return nil, hostError(err)
 			}
@@ -173,11 +173,11 @@ func (c *Courier) Calls(pid kernel.PID) sandbox.Host {
 	}
 }
 
-func ordered(request json.RawMessage, o *Order) (*post.Message, error) {
+func ordered(request json.RawMessage, o *Order, now time.Time) (*post.Message, error) {
 	if err := json.Unmarshal(request, o); err != nil {
 		return nil, kernel.Errorf(kernel.BadRequest, "%v", err)
 	}
-	return o.Message(time.Now())
+	return o.Message(now)
 }
 
 // wait bounds the call that sends an order.

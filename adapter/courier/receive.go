@@ -48,7 +48,7 @@ func (c *Courier) takeSome(pid kernel.PID, most int) (out []*post.Message, err e
 	bytes, timed := 0, false
 	for len(out) < most && bytes < answerBytes {
 		var got []*post.Message
-		got, err = c.office.TakeSome(time.Now(), pid, most-len(out), answerBytes-bytes)
+		got, err = c.office.TakeSome(c.cfg.Wall(), pid, most-len(out), answerBytes-bytes)
 		if err != nil || len(got) == 0 {
 			break
 		}
@@ -56,7 +56,7 @@ func (c *Courier) takeSome(pid kernel.PID, most int) (out []*post.Message, err e
 		for _, m := range got {
 			timed = timed || m.WantsReply || m.Reliable
 			if no := c.handlerGate(pid, m); no != nil {
-				c.office.Refuse(time.Now(), pid, m, no)
+				c.office.Refuse(c.cfg.Wall(), pid, m, no)
 				continue
 			}
 			left = append(left, m)
@@ -97,7 +97,7 @@ func (c *Courier) Reply(pid kernel.PID, id string, p post.Payload) error {
 			return err
 		}
 	}
-	return c.office.Reply(time.Now(), pid, id, p)
+	return c.office.Reply(c.cfg.Wall(), pid, id, p)
 }
 
 // Replay sends dead letters again, as new attempts of the same messages. A request becomes a plain

@@ -51,7 +51,7 @@ func (c *Courier) depart(now time.Time, from kernel.PID, m *post.Message) (kerne
 // again.
 func (c *Courier) buryDenied(m *post.Message, no *post.Failure) {
 	if no.Reason != post.Unreachable {
-		c.office.Bury(time.Now(), m, no)
+		c.office.Bury(c.cfg.Wall(), m, no)
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *Courier) weigh(e kernel.Entry, action, tool string) *post.Failure {
 		action = "ipc.send" // to tell a process something is to send it a message
 	}
 	act := Act{Action: action, Company: e.Company, Agent: e.Agent, Run: e.Run, Tool: tool}
-	now := time.Now()
+	now := c.cfg.Wall()
 	c.permitMu.RLock()
 	until, ok := c.permits[act]
 	c.permitMu.RUnlock()
@@ -130,7 +130,7 @@ func (c *Courier) find(ctx context.Context, e kernel.Entry, m *post.Message) (ke
 	to, no := c.locate(ctx, m)
 	if no != nil {
 		if !m.Reliable {
-			c.office.Bury(time.Now(), m, no)
+			c.office.Bury(c.cfg.Wall(), m, no)
 		}
 		return to, no
 	}
@@ -291,7 +291,7 @@ func (c *Courier) callService(ctx context.Context, e kernel.Entry, m *post.Messa
 	default:
 		return nil, kernel.Errorf(kernel.BadRequest, "a method of a service takes json or text, not %s", m.Payload.Kind)
 	}
-	ctx, cancel := context.WithDeadline(ctx, m.Deadline)
+	ctx, cancel := context.WithTimeout(ctx, m.Deadline.Sub(c.cfg.Wall()))
 	defer cancel()
 	ask := func(ctx context.Context, to kernel.Address, body json.RawMessage) (json.RawMessage, bool, error) {
 		if no := c.reaches(e, to); no != nil {
@@ -304,7 +304,7 @@ func (c *Courier) callService(ctx context.Context, e kernel.Entry, m *post.Messa
 		return nil, err
 	}
 	return &post.Message{ID: m.ID + "-reply", From: by, To: post.Process(m.From),
-		Payload: post.Payload{Kind: post.JSON, JSON: result}, At: time.Now(), Deadline: m.Deadline, Company: e.Company,
+		Payload: post.Payload{Kind: post.JSON, JSON: result}, At: c.cfg.Wall(), Deadline: m.Deadline, Company: e.Company,
 		Correlation: m.ID, Trace: m.Trace}, nil
 }
 
@@ -312,11 +312,11 @@ func (c *Courier) callService(ctx context.Context, e kernel.Entry, m *post.Messa
 // provider can not have got it; one that wraps context.DeadlineExceeded, that it did not answer in time.
 func (c *Courier) AskService(ctx context.Context, by kernel.Entry, to kernel.Address, trace string,
 	body json.RawMessage) (reply json.RawMessage, unsent bool, err error) {
-	now := time.Now()
+	now := c.cfg.Wall()
 	m := &post.Message{From: kernel.Address{Node: c.cfg.Node, PID: by.PID}, Company: by.Company, To: post.Process(to),
 		Payload: post.Payload{Kind: post.JSON, JSON: body}, WantsReply: true, Trace: trace}
 	if until, ok := ctx.Deadline(); ok {
-		m.Deadline = until
+		m.Deadline = now.Add(time.Until(until))
 	}
 	c.office.Stamp(now, m)
 	if err := m.Validate(now); err != nil {

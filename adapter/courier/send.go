@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/kernel/post"
@@ -22,7 +21,7 @@ type Sent struct {
 // its receiver, or with a *post.Failure. A reliable one is kept, and with wait it returns when it
 // was handled.
 func (c *Courier) Send(ctx context.Context, from kernel.PID, m *post.Message, wait bool) (Sent, error) {
-	now := time.Now()
+	now := c.cfg.Wall()
 	e, err := c.depart(now, from, m)
 	if err != nil {
 		return Sent{ID: m.ID}, err
@@ -76,7 +75,7 @@ func (c *Courier) await(ctx context.Context, t *post.Ticket) error {
 // Request sends a request as a process of this node and returns the reply, or a *post.Failure.
 func (c *Courier) Request(ctx context.Context, from kernel.PID, m *post.Message) (*post.Message, error) {
 	m.WantsReply = true
-	e, err := c.depart(time.Now(), from, m)
+	e, err := c.depart(c.cfg.Wall(), from, m)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +96,7 @@ func (c *Courier) Request(ctx context.Context, from kernel.PID, m *post.Message)
 }
 
 func (c *Courier) ask(ctx context.Context, m *post.Message, to kernel.Address) (*post.Message, error) {
-	t, err := c.office.Ask(time.Now(), m, to)
+	t, err := c.office.Ask(c.cfg.Wall(), m, to)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +123,7 @@ func (c *Courier) keep(ctx context.Context, e kernel.Entry, m *post.Message, wai
 			return Sent{ID: m.ID}, post.Fail(post.InboxFull, "a durable message could not be stored: %v", err)
 		}
 	}
-	t, err := c.office.Keep(time.Now(), m)
+	t, err := c.office.Keep(c.cfg.Wall(), m)
 	if err != nil {
 		if m.Durable {
 			c.journal.settle(m.ID)
@@ -155,7 +154,7 @@ func (c *Courier) sendToMany(ctx context.Context, e kernel.Entry, m *post.Messag
 			if r.PID == e.PID || e.Capabilities.MaySend(e.Parent, r.PID) != nil {
 				continue
 			}
-			if c.office.Offer(time.Now(), m, r.PID) == nil {
+			if c.office.Offer(c.cfg.Wall(), m, r.PID) == nil {
 				out.Receivers++
 			}
 		}
@@ -168,7 +167,7 @@ func (c *Courier) sendToMany(ctx context.Context, e kernel.Entry, m *post.Messag
 		if only != "" && only != node {
 			continue
 		}
-		t, err := c.office.Send(time.Now(), m, kernel.Address{Node: node})
+		t, err := c.office.Send(c.cfg.Wall(), m, kernel.Address{Node: node})
 		if err != nil {
 			return out, err
 		}

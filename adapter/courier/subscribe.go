@@ -280,7 +280,7 @@ func (c *Courier) lapse(r *reader, why error) {
 
 // bring brings one message into the inbox. Of a plain subscription it waits for room there.
 func (c *Courier) bring(ctx context.Context, r *reader, t TopicMessage, open *handing) error {
-	now := time.Now()
+	now := c.cfg.Wall()
 	m := &post.Message{From: kernel.Address{Node: c.cfg.Node}, To: post.Target{Kind: post.ToTopic, Name: t.Topic},
 		Payload: post.TextOf(t.Text), Company: r.s.Company, Height: t.Height, Publisher: t.From, Reader: r.s.Process,
 		Deadline: now.Add(post.MaxWait)}

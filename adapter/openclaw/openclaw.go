@@ -86,12 +86,14 @@ type Config struct {
 	Log *slog.Logger // default: discards
 	// Private lists networks that are not public but may be called.
 	Private []netip.Prefix
+	Wall    func() time.Time // this node's clock; default time.Now
 }
 
 // An Adapter runs agents of gateways. It is safe for concurrent use.
 type Adapter struct {
 	key       ed25519.PrivateKey
 	client    *http.Client
+	wall      func() time.Time
 	live.Runs // cancelling a run sends chat.abort to its gateway
 }
 
@@ -102,7 +104,10 @@ func New(conf Config) (*Adapter, error) {
 		return nil, fmt.Errorf("openclaw adapter: %w", err)
 	}
 	dialer := &net.Dialer{Timeout: dialWait, Control: webcall.Guard(conf.Private)}
-	return &Adapter{key: ed25519.NewKeyFromSeed(seed),
+	if conf.Wall == nil {
+		conf.Wall = time.Now
+	}
+	return &Adapter{key: ed25519.NewKeyFromSeed(seed), wall: conf.Wall,
 		client: &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: dialWait},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
@@ -345,7 +350,7 @@ func (t *talk) connect(ctx context.Context, token string) error {
 		"client": map[string]string{"id": clientID, "displayName": "Selvage", "version": "1", "platform": runtime.GOOS,
 			"mode": clientMode}}
 	if !t.c.NoDevice {
-		params["device"] = t.a.device(challenge.Nonce, token, cmp.Or(challenge.At, time.Now().UnixMilli()))
+		params["device"] = t.a.device(challenge.Nonce, token, cmp.Or(challenge.At, t.a.wall().UnixMilli()))
 	}
 	return t.call(ctx, "connect", params, nil)
 }

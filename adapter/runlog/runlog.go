@@ -61,6 +61,8 @@ type Config struct {
 	MaxBytes  int64         // of one segment, at least 4 KiB
 	KeepBytes int64         // of all segments
 	KeepFor   time.Duration // after the last write
+	// Wall is this node's clock, whose time lines have; default time.Now.
+	Wall func() time.Time
 }
 
 // A Store is the run logs of one node. It is safe for concurrent use.
@@ -83,6 +85,9 @@ func Open(dir string, cfg Config) (*Store, error) {
 	}
 	if cfg.KeepFor == 0 {
 		cfg.KeepFor = DefaultKeepFor
+	}
+	if cfg.Wall == nil {
+		cfg.Wall = time.Now
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open run logs: %w", err)
@@ -180,7 +185,7 @@ func (w *Writer) Write(stream, text string) {
 // append writes one line. If it does not fit below limit, append ends the segment with a
 // marker.
 func (w *Writer) append(stream, chunk string, limit int64) {
-	now := time.Now().UTC()
+	now := w.store.cfg.Wall().UTC()
 	b, err := json.Marshal(line{now.Format("2006-01-02T15:04:05.000Z"), stream, strings.ToValidUTF8(chunk, "\uFFFD"),
 		w.digest.Seq + 1})
 	if err != nil {

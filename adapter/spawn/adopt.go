@@ -2,7 +2,6 @@ package spawn
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/selvage-mesh/selvage/kernel"
 )
@@ -25,7 +24,7 @@ func (h *Host) Adopt(e kernel.Entry, end func(why string)) *Adopted {
 		h.cfg.Logger.Warn("process is not shown", "name", e.Name, "error", err)
 		return nil
 	}
-	e, err := h.table.Adopt(e, time.Now())
+	e, err := h.table.Adopt(e, h.cfg.Wall())
 	if err != nil {
 		h.cfg.Logger.Warn("process is not shown", "name", e.Name, "error", err)
 		return nil

@@ -79,6 +79,7 @@ type Config struct {
 	// reads that clock.
 	Authority func() time.Duration
 	Clock     func() time.Duration
+	Wall      func() time.Time // this node's clock; default time.Now
 	// Weigh asks the gate before a process starts that nobody has just asked for: one that is
 	// declared, and each that is started again; an error is why it does not start. nil: all may.
 	Weigh    func(kernel.Entry) error
@@ -198,6 +199,9 @@ func Open(cfg Config) (*Host, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Wall == nil {
+		cfg.Wall = time.Now
+	}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("processes: %w", err)
 	}
@@ -210,7 +214,7 @@ func Open(cfg Config) (*Host, error) {
 		return nil, err
 	}
 	h.reserved = first
-	h.table = kernel.NewTable(kernel.TableConfig{Max: cfg.Max, First: first, Found: h.found}, time.Now())
+	h.table = kernel.NewTable(kernel.TableConfig{Max: cfg.Max, First: first, Found: h.found}, h.cfg.Wall())
 	_ = h.table.Change(kernel.KernelPID, func(e *kernel.Entry) { e.Name, e.Machine = "kernel", os.Getpid() }) // it lives
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	h.wg.Go(h.watch)
@@ -247,7 +251,7 @@ func (h *Host) firstPID() (kernel.PID, error) {
 		}
 		n, err := parsePIDs(b)
 		if err != nil { // a node starts fewer processes than one a second
-			n = uint64(time.Now().Unix())
+			n = uint64(h.cfg.Wall().Unix())
 			h.event(kernel.LevelWarn, kernel.KernelPID, "process.ids", "%s is damaged: process IDs go on at %d", pidFile, n)
 		}
 		first = max(first, kernel.PID(n))
@@ -356,7 +360,7 @@ func (h *Host) enter(s *slot) (*living, error) {
 			e.Parent = kernel.KernelPID // the parent has ended, and gave these capabilities before
 		}
 	}
-	e, err := h.table.Spawn(e, caps, time.Now())
+	e, err := h.table.Spawn(e, caps, h.cfg.Wall())
 	if err != nil {
 		return nil, err
 	}
@@ -461,7 +465,7 @@ func (h *Host) over(l *living, x kernel.Exit) {
 	if l.kept != nil && x.Failed() {
 		x.Message = strings.TrimSuffix(cmp.Or(x.Message, fmt.Sprintf("exit code %d", x.Code))+": "+l.kept.tail(), ": ")
 	}
-	signals, err := h.table.Exit(l.pid, x, time.Now())
+	signals, err := h.table.Exit(l.pid, x, h.cfg.Wall())
 	if err != nil {
 		h.cfg.Logger.Warn("process ended twice", "pid", l.pid, "error", err)
 	}
@@ -487,7 +491,7 @@ func (h *Host) over(l *living, x kernel.Exit) {
 		case h.closed || s.fate == removed:
 			h.forget(s)
 		case s.fate == supervised:
-			h.act(s, h.sup.Ended(s.name, x, time.Now()))
+			h.act(s, h.sup.Ended(s.name, x, h.cfg.Wall()))
 		}
 	}
 	h.mu.Unlock()

@@ -76,7 +76,7 @@ func (h *Host) restart(d kernel.Decision, ends []<-chan struct{}) {
 			return
 		}
 	}
-	pause := time.NewTimer(time.Until(d.At))
+	pause := time.NewTimer(d.At.Sub(h.cfg.Wall()))
 	defer pause.Stop()
 	select {
 	case <-pause.C:
@@ -102,7 +102,7 @@ func (h *Host) startAgain(name string) {
 	if err != nil {
 		s.starting = false
 		s.last = kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Crash, Message: err.Error()}
-		h.act(s, h.sup.Ended(name, s.last, time.Now()))
+		h.act(s, h.sup.Ended(name, s.last, h.cfg.Wall()))
 		h.mu.Unlock()
 		h.tell()
 		return

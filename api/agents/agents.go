@@ -181,9 +181,9 @@ func AgentRoutes() []api.Route {
 			In: newAgent{}, Out: agentRow{}, Status: 201, Handle: createAgent},
 		api.List(api.Route{Path: "/api/companies/{companyId}/agent-configurations", Tag: tag,
 			Summary: "List how agents are invoked", Who: api.Board}, configurationsOf),
-		api.Show(api.Route{Path: "/api/agents/me", Tag: tag, Summary: "Read the agent that asks", Who: api.Agent}, callerIn,
-			describeAgent),
-		api.Show(api.Route{Path: one, Tag: tag, Summary: "Read an agent by ID or name", Query: api.ByName()}, api.AgentIn,
+		api.ShowNow(api.Route{Path: "/api/agents/me", Tag: tag, Summary: "Read the agent that asks", Who: api.Agent},
+			callerIn, describeAgent),
+		api.ShowNow(api.Route{Path: one, Tag: tag, Summary: "Read an agent by ID or name", Query: api.ByName()}, api.AgentIn,
 			describeAgent),
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an agent", Query: api.ByName(), In: patchAgent{},
 			Out: agentRow{}, Handle: updateAgent},
@@ -252,8 +252,8 @@ func callerIn(tx *ledger.Tx, rc *api.Request) (entity.Agent, error) {
 // agentAt is the place of the path's agent.
 var agentAt = api.Located(api.AgentIn, func(a entity.Agent) (ledger.CompanyID, string) { return a.Company, a.ID })
 
-func describeAgent(tx *ledger.Tx, a entity.Agent) agentDetail {
-	return detailAgent(tx, a, api.Now().Std())
+func describeAgent(tx *ledger.Tx, a entity.Agent, now core.Time) agentDetail {
+	return detailAgent(tx, a, now.Std())
 }
 
 func readRevision(tx *ledger.Tx, rc *api.Request) (v entity.Revision, err error) {

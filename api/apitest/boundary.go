@@ -3,7 +3,6 @@ package apitest
 import (
 	"crypto/sha256"
 	"net/http"
-	"time"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -14,7 +13,7 @@ func (h *Harness) PlantPerson(user string) (bearer string) {
 	token := api.BoardTokenPrefix + user
 	h.Keys.Keep(sha256.Sum256([]byte(token)), api.Holder{Actor: ledger.Actor{Type: "user", ID: user},
 		Cred: ledger.Credential{Kind: "board_key", ID: api.NewID()}},
-		h.Keys.Generation(), 0, time.Now())
+		h.Keys.Generation(), 0, h.Node.Wall())
 	return "Authorization: Bearer " + token
 }
 

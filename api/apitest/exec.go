@@ -49,12 +49,18 @@ const patientLease = 2 * time.Minute
 // runs: a leader, a worker, the adapter for processes and its logs.
 func NewWorkingHarness(t testing.TB) *Harness {
 	t.Helper()
+	return NewWorkingHarnessOn(t, NewSolo(t))
+}
+
+// NewWorkingHarnessOn is [NewWorkingHarness] on a node.
+func NewWorkingHarnessOn(t testing.TB, n *Solo) *Harness {
+	t.Helper()
 	dir := t.TempDir()
-	logs, err := runlog.Open(dir+"/logs", runlog.Config{})
+	logs, err := runlog.Open(dir+"/logs", runlog.Config{Wall: n.Wall})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := NewHarness(t, func(c *api.Config) {
+	h := NewHarnessOn(t, n, func(c *api.Config) {
 		c.RunLog = func(_ context.Context, r entity.Run, offset, limit int64) (runlog.Chunk, error) {
 			return logs.Read(string(r.LogRef), offset, limit)
 		}
@@ -65,7 +71,7 @@ func NewWorkingHarness(t testing.TB) *Harness {
 	token := func(r entity.Run) (string, error) {
 		claims := identity.RunClaims{Agent: r.Agent, Company: string(r.Company), Adapter: r.AdapterType, Run: r.ID,
 			Responsible: string(r.ResponsibleUser)}
-		return identity.MintRunToken(TestDataKey, h.Node.Mesh, claims, time.Now())
+		return identity.MintRunToken(TestDataKey, h.Node.Mesh, claims, n.Wall())
 	}
 	kernel := weftos.New(weftos.Config{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		API: func() http.Handler { return h }, Token: token})
@@ -77,9 +83,9 @@ func NewWorkingHarness(t testing.TB) *Harness {
 	}
 	self := h.Node.Keys.ID()
 	h.Gate = &gate{Solo: h.Node}
-	lead := scheduler.NewLeader(scheduler.LeaderConfig{Node: h.Gate, Self: self, Clock: shim.BootTime, Lease: patientLease,
-		Verify: func(context.Context) error { return nil }})
-	work, err := scheduler.NewWorker(scheduler.WorkerConfig{Node: h.Node, Self: self, Clock: shim.BootTime,
+	lead := scheduler.NewLeader(scheduler.LeaderConfig{Node: h.Gate, Self: self, Clock: shim.BootTime, Now: n.Wall,
+		Lease: patientLease, Verify: func(context.Context) error { return nil }})
+	work, err := scheduler.NewWorker(scheduler.WorkerConfig{Node: h.Node, Self: self, Clock: shim.BootTime, Wall: n.Wall,
 		Lease: patientLease, Slots: 16,
 		Session: func() uint64 { return h.Node.Sess }, KeepAlive: lead.KeepAlive,
 		Adapters: map[string]scheduler.Adapter{"process": p, "http": webcall.New(webcall.Config{}), "weftos": kernel},

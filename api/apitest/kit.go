@@ -28,6 +28,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/ledger/ledgertest"
@@ -38,7 +39,8 @@ import (
 // once to a real ledger in memory.
 type Solo struct {
 	*ledgertest.World
-	t testing.TB
+	Wall func() time.Time // its clock
+	t    testing.TB
 
 	mu   sync.Mutex // guards all below
 	Seq  uint64
@@ -57,7 +59,13 @@ func NewSolo(t testing.TB) *Solo {
 // NewSoloOf founds a mesh of a mode of authentication.
 func NewSoloOf(t testing.TB, mode string) *Solo {
 	t.Helper()
-	n := &Solo{t: t, now: time.Now().UTC().Truncate(time.Millisecond)}
+	return NewSoloAt(t, mode, kit.Clock(t))
+}
+
+// NewSoloAt founds a mesh of a mode of authentication, of a node with a clock.
+func NewSoloAt(t testing.TB, mode string, wall func() time.Time) *Solo {
+	t.Helper()
+	n := &Solo{t: t, Wall: wall, now: wall().UTC().Truncate(time.Millisecond)}
 	keys := identity.Derive(sha256.Sum256([]byte("solo")))
 	g := ledgertest.Genesis(keys, "solo", n.now)
 	g.Auth = mode
@@ -69,7 +77,7 @@ func NewSoloOf(t testing.TB, mode string) *Solo {
 
 // stamp is the time of the next batch: the clock's, but after what Pass let pass.
 func (n *Solo) stamp() time.Time {
-	if now := time.Now().UTC().Truncate(time.Millisecond); now.After(n.now) {
+	if now := n.Wall().UTC().Truncate(time.Millisecond); now.After(n.now) {
 		n.now = now
 	}
 	return n.now
@@ -197,6 +205,7 @@ func NewHarnessOn(t testing.TB, n *Solo, change ...func(*api.Config)) *Harness {
 		Verify:   func(ctx context.Context) (ledger.Verified, error) { return n.Ledger.Verify(ctx, nil) },
 		Blobs:    newKeeper(t, n.Keys.ID()),
 		Recall:   recall.New(recall.Config{View: n.Ledger.View}),
+		Wall:     n.Wall,
 		Logger:   slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, f := range change {
 		f(&cfg)

@@ -2,7 +2,6 @@ package govern
 
 import (
 	"strings"
-	"time"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/core"
@@ -51,9 +50,9 @@ type (
 	}
 )
 
-func elevationShape(e govern.Elevation, height uint64) elevation {
+func elevationShape(e govern.Elevation, height uint64, now core.Time) elevation {
 	out := elevation{ID: e.ID, Company: string(e.Company), Agent: e.Agent, Clearances: append([]string{}, e.Clearances...),
-		Status: e.Status(core.TimeOf(time.Now()), height), Reason: orNull(e.Reason), By: e.By, Height: e.Height, At: e.At,
+		Status: e.Status(now, height), Reason: orNull(e.Reason), By: e.By, Height: e.Height, At: e.At,
 		Until: e.Until, RevokedBy: orNull(e.RevokedBy)}
 	if e.Last > 0 {
 		out.Last = &e.Last
@@ -86,7 +85,7 @@ func listElevations(rc *api.Request) (api.Response, error) {
 				continue
 			}
 			for e := range govern.Elevations(tx, of) {
-				shape := elevationShape(e, tx.Position().Height)
+				shape := elevationShape(e, tx.Position().Height, core.TimeOf(rc.Now()))
 				if status != "" && shape.Status != status {
 					continue
 				}
@@ -120,7 +119,7 @@ func elevate(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.Reply(201, elevationShape(e, e.Height)), nil
+	return api.Reply(201, elevationShape(e, e.Height, core.TimeOf(rc.Now()))), nil
 }
 
 func revokeElevation(rc *api.Request) (api.Response, error) {
@@ -147,5 +146,5 @@ func revokeElevation(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.OK(elevationShape(e, e.Height)), nil
+	return api.OK(elevationShape(e, e.Height, core.TimeOf(rc.Now()))), nil
 }

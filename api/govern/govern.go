@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
@@ -415,7 +414,7 @@ func attest(rc *api.Request, out *decision, act governance.Act, e governance.Eff
 	}
 	s := govern.Statement{Mesh: string(rc.Server.Cfg.Mesh), Company: act.Company, Agent: act.Agent, Action: act.Action,
 		Arguments: govern.ArgumentsOf(question), Decision: out.Decision, Rules: out.Spoken, Rank: out.Rank,
-		Laws: out.Version, Height: out.Height, At: time.Now().UnixMilli()}
+		Laws: out.Version, Height: out.Height, At: rc.Now().UnixMilli()}
 	if out.ChainHash != nil {
 		s.Chain = *out.ChainHash
 	}

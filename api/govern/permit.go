@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/core"
@@ -120,7 +119,7 @@ func argumentsOf(raw json.RawMessage, hash string) (string, error) {
 }
 
 func permitShape(rc *api.Request, tx *ledger.Tx, p govern.Permit, token bool) (permit, error) {
-	now := core.TimeOf(time.Now())
+	now := core.TimeOf(rc.Now())
 	out := permit{ID: &p.ID, Company: string(p.Company), Status: p.Status(now), Agent: p.Act.Agent, Action: p.Act.Action,
 		Arguments: p.Arguments, Once: p.Once, Rules: append([]string{}, p.Rules...), Version: p.Version, Height: &p.Height,
 		At: &p.At, Until: &p.Until, Uses: p.Uses, UsedBy: orNull(p.UsedBy)}
@@ -233,7 +232,7 @@ func listPermits(rc *api.Request) (api.Response, error) {
 		if of != "" && len(list) == 0 {
 			return nil, api.NotFound("Company not found")
 		}
-		out, now := []permit{}, core.TimeOf(time.Now())
+		out, now := []permit{}, core.TimeOf(rc.Now())
 		for _, of := range list {
 			if of == "" {
 				continue
@@ -333,7 +332,7 @@ func verify(rc *api.Request) (api.Response, error) {
 			if err != nil {
 				return tokenCheck{}, err
 			}
-			out.Status = new(p.Status(core.TimeOf(time.Now())))
+			out.Status = new(p.Status(core.TimeOf(rc.Now())))
 			out.Valid = *out.Status == govern.PermitGranted
 		}
 		return out, nil

@@ -216,7 +216,7 @@ func ordered(rc *api.Request) (*courier.Courier, kernel.PID, courier.Order, *pos
 	if err != nil {
 		return nil, 0, in, nil, err
 	}
-	m, err := in.Message(time.Now())
+	m, err := in.Message(rc.Now())
 	if err != nil {
 		return nil, 0, in, nil, refused(err)
 	}

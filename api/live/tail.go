@@ -116,7 +116,7 @@ func (t *tailer) readAll(ctx context.Context, height uint64) []LiveEvent {
 // read returns the next frames of one log, at most TailRead bytes of it, and whether
 // there is more. If the log can not be read, it is not tried again for a while.
 func (t *tailer) read(ctx context.Context, l *tailed, height uint64) (out []LiveEvent, more bool) {
-	now := time.Now()
+	now := t.s.Cfg.Wall()
 	if now.Before(l.pause) {
 		return nil, false
 	}

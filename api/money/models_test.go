@@ -3,7 +3,6 @@ package money_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
@@ -104,7 +103,7 @@ func TestTheModelGatewayIsForRuns(t *testing.T) {
 	})
 	of := h.Company("Acme")
 	claims := identity.RunClaims{Agent: api.NewID(), Company: of, Run: api.NewID()}
-	gone, err := identity.MintRunToken(apitest.TestDataKey, h.Node.Mesh, claims, time.Now())
+	gone, err := identity.MintRunToken(apitest.TestDataKey, h.Node.Mesh, claims, h.Node.Wall())
 	if err != nil {
 		t.Fatal(err)
 	}

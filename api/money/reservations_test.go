@@ -25,7 +25,7 @@ func TestWhatIsHeldIsShownAndWrittenOff(t *testing.T) {
 	node, own := ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}
 	id := api.NewID()
 	h.SubmitAs(node, own, "budget.reserve", of, money.Reserve{ID: id, Agent: agent, Want: core.Cents(40),
-		Slice: core.Cents(60), Until: core.TimeOf(time.Now().Add(time.Minute))})
+		Slice: core.Cents(60), Until: core.TimeOf(h.Node.Wall().Add(time.Minute))})
 
 	base := "/api/companies/" + string(of)
 	var rows []struct {

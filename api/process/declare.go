@@ -112,7 +112,7 @@ func spawnProcess(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	out, err := ask(rc, n, api.ProcessAsk{Op: api.ProcessSpawn, Spec: &spec})
-	return one(n, out, err)
+	return one(rc, n, out, err)
 }
 
 // A declaration is a declared process with its replicas. Variables are shown by name.

@@ -120,14 +120,14 @@ type nodeRef struct {
 }
 
 // rowOf describes an entry of a node.
-func rowOf(n nodeRef, e kernel.Entry) row {
+func rowOf(n nodeRef, e kernel.Entry, now time.Time) row {
 	r := row{Address: kernel.Address{Node: n.name, PID: e.PID}.String(), PID: uint64(e.PID), Node: n.name,
 		NodeID: string(n.id), State: string(e.State), Kind: string(e.Kind), Name: e.Name,
 		Company: e.Company, App: e.App, Agent: e.Agent, Run: e.Run, Adapter: e.Adapter,
 		Declared: e.Declared, Replica: e.Replica,
 		Parent: uint64(e.Parent), Role: string(e.Role),
 		Capabilities: &e.Capabilities, Use: e.Use, Machine: e.Machine, Restarts: e.Restarts, StartedAt: &e.StartedAt}
-	end := time.Now()
+	end := now
 	if e.Exit != nil {
 		r.EndedAt, r.ExitCode, r.ExitReason, r.Error = &e.EndedAt, &e.Exit.Code, string(e.Exit.Reason), e.Exit.Message
 		end = e.EndedAt
@@ -214,14 +214,14 @@ func ask(rc *api.Request, n nodeRef, a api.ProcessAsk) (api.ProcessAnswer, error
 }
 
 // one answers the only entry of an answer.
-func one(n nodeRef, out api.ProcessAnswer, err error) (api.Response, error) {
+func one(rc *api.Request, n nodeRef, out api.ProcessAnswer, err error) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
 	if len(out.Entries) != 1 {
 		return api.Response{}, api.Unavailable("Node " + n.name + " did not say which process")
 	}
-	return api.OK(rowOf(n, out.Entries[0])), nil
+	return api.OK(rowOf(n, out.Entries[0], rc.Now())), nil
 }
 
 func listProcesses(rc *api.Request) (api.Response, error) {
@@ -269,7 +269,7 @@ func processesOf(rc *api.Request, n nodeRef, all bool) (out []row) {
 			return append(out, silent...)
 		}
 		for _, e := range page.Entries {
-			out = append(out, rowOf(n, e))
+			out = append(out, rowOf(n, e, rc.Now()))
 			q.PID = e.PID
 		}
 		if q.More = true; !page.More {
@@ -295,7 +295,7 @@ func readProcess(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	out, err := ask(rc, n, api.ProcessAsk{Op: api.ProcessFind, PID: pid})
-	return one(n, out, err)
+	return one(rc, n, out, err)
 }
 
 type killBody struct {
@@ -317,7 +317,7 @@ func killProcess(rc *api.Request) (api.Response, error) {
 	}
 	out, err := ask(rc, n, api.ProcessAsk{Op: api.ProcessFind, PID: pid})
 	if err != nil || len(out.Entries) != 1 {
-		return one(n, out, err)
+		return one(rc, n, out, err)
 	}
 	e := out.Entries[0]
 	if e.Kind != kernel.KindRun && e.Kind != kernel.KindService || !e.State.Live() {
@@ -326,7 +326,7 @@ func killProcess(rc *api.Request) (api.Response, error) {
 			return api.Response{}, err
 		}
 		out, err = ask(rc, n, api.ProcessAsk{Op: api.ProcessSignal, PID: pid, Signal: signal})
-		return one(n, out, err)
+		return one(rc, n, out, err)
 	}
 	if signal != "TERM" && signal != "KILL" {
 		return api.Response{}, refuse(kernel.InvalidStateTransition,
@@ -340,7 +340,7 @@ func killProcess(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return one(n, out, nil)
+	return one(rc, n, out, nil)
 }
 
 // stopService has a service of a workspace stopped.
@@ -385,7 +385,7 @@ func elevateProcess(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	out, err := ask(rc, n, api.ProcessAsk{Op: api.ProcessElevate, PID: pid, Capabilities: &wanted, Seconds: in.Seconds})
-	return one(n, out, err)
+	return one(rc, n, out, err)
 }
 
 // A logPage is a part of a process's output: lines of JSON.

@@ -77,8 +77,8 @@ func TestWebhooksAreVerified(t *testing.T) {
 	want(h.Call("POST", path, body, "Authorization: Bearer "+made.Secret.Secret), 404, "bearer: gone")
 
 	path, _, secret = h.Hook(t, "hmac_sha256")
-	now := strconv.FormatInt(time.Now().Unix(), 10)
-	old := strconv.FormatInt(time.Now().Add(-6*time.Minute).Unix(), 10)
+	now := strconv.FormatInt(h.Node.Wall().Unix(), 10)
+	old := strconv.FormatInt(h.Node.Wall().Add(-6*time.Minute).Unix(), 10)
 	want(h.Call("POST", path, body), 401, "hmac: without a signature")
 	want(h.Call("POST", path, body, "X-Paperclip-Timestamp: "+now, "X-Paperclip-Signature: "+signed(secret, now,
 		body+" ")), 401, "hmac: of another body")

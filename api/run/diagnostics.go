@@ -109,11 +109,11 @@ type (
 func DiagnosticRoutes() []api.Route {
 	const tag, path = "issues", "/api/issues/{id}/diagnostics"
 	return []api.Route{
-		api.Show(api.Route{Path: path + "/blockers", Tag: tag, Summary: "Tell what an issue waits for"},
+		api.ShowNow(api.Route{Path: path + "/blockers", Tag: tag, Summary: "Tell what an issue waits for"},
 			api.FindIssue, blockersOf),
-		api.Show(api.Route{Path: path + "/wakes", Tag: tag, Summary: "Tell why an issue's agent was woken, or was not"},
+		api.ShowNow(api.Route{Path: path + "/wakes", Tag: tag, Summary: "Tell why an issue's agent was woken, or was not"},
 			api.FindIssue, wakesOf),
-		api.Show(api.Route{Path: path + "/subtree", Tag: tag, Summary: "Tell which issues below one need somebody"},
+		api.ShowNow(api.Route{Path: path + "/subtree", Tag: tag, Summary: "Tell which issues below one need somebody"},
 			api.FindIssue, subtreeOf),
 	}
 }
@@ -164,7 +164,7 @@ func readinessOf(tx *ledger.Tx, i entity.Issue) blockerReadiness {
 }
 
 // verdict returns a sentence about an issue's state, and whether somebody must act.
-func verdict(tx *ledger.Tx, i entity.Issue) (text string, stuck bool) {
+func verdict(tx *ledger.Tx, i entity.Issue, now core.Time) (text string, stuck bool) {
 	w, r := waitsOf(tx, i), readinessOf(tx, i)
 	live, running := liveOf(tx, i)
 	owner := i.Assignee != "" || i.AssigneeUser != ""
@@ -185,7 +185,7 @@ func verdict(tx *ledger.Tx, i entity.Issue) (text string, stuck bool) {
 	case live > 0 && w.RetryAt != 0:
 		return "A run of the issue waits to try again.", false
 	case live > 0:
-		return queued(tx, i)
+		return queued(tx, i, now)
 	case r.Unresolved > 0:
 		return fmt.Sprintf("The issue waits for %d issues that are not done.", r.Unresolved), false
 	case i.Status == entity.IssueBlocked && len(i.BlockedBy) > 0:
@@ -212,9 +212,9 @@ func verdict(tx *ledger.Tx, i entity.Issue) (text string, stuck bool) {
 }
 
 // queued says why the first run of an issue waits.
-func queued(tx *ledger.Tx, i entity.Issue) (text string, stuck bool) {
+func queued(tx *ledger.Tx, i entity.Issue, now core.Time) (text string, stuck bool) {
 	for _, r := range entity.LiveRunsOnIssue(tx, i) {
-		if w, ok := company.WaitOf(tx, r, api.Now()); ok {
+		if w, ok := company.WaitOf(tx, r, now); ok {
 			text = "A run of the issue is queued: " + w.Text + "."
 			if w.Do != "" {
 				text += " To do: " + string(w.Do) + "."
@@ -225,8 +225,8 @@ func queued(tx *ledger.Tx, i entity.Issue) (text string, stuck bool) {
 	return "A run of the issue is queued.", false
 }
 
-func blockersOf(tx *ledger.Tx, i entity.Issue) blockerDiagnosis {
-	text, _ := verdict(tx, i)
+func blockersOf(tx *ledger.Tx, i entity.Issue, now core.Time) blockerDiagnosis {
+	text, _ := verdict(tx, i, now)
 	out := blockerDiagnosis{Issue: diagnosed(i), Diagnosis: text, Readiness: readinessOf(tx, i),
 		Blockers: []diagnosedBlocker{}, Waits: waitsOf(tx, i)}
 	for _, b := range entity.Blockers(tx, i) {
@@ -236,8 +236,8 @@ func blockersOf(tx *ledger.Tx, i entity.Issue) blockerDiagnosis {
 	return out
 }
 
-func wakesOf(tx *ledger.Tx, i entity.Issue) wakeDiagnosis {
-	text, _ := verdict(tx, i)
+func wakesOf(tx *ledger.Tx, i entity.Issue, now core.Time) wakeDiagnosis {
+	text, _ := verdict(tx, i, now)
 	out := wakeDiagnosis{Issue: diagnosed(i), Diagnosis: text, Events: []wakeEvent{}}
 	if a, ok := entity.AgentByID(tx, i.Assignee); ok {
 		out.Agent = &diagnosedAgent{a.ID, a.Name, a.Status, a.PauseReason}
@@ -271,7 +271,7 @@ func wakesOf(tx *ledger.Tx, i entity.Issue) wakeDiagnosis {
 	return out
 }
 
-func subtreeOf(tx *ledger.Tx, root entity.Issue) subtreeDiagnosis {
+func subtreeOf(tx *ledger.Tx, root entity.Issue, now core.Time) subtreeDiagnosis {
 	all := entity.Descendants(tx, root.Company, root.ID)
 	out := subtreeDiagnosis{Root: diagnosed(root), Total: len(all), Truncated: len(all) > maxDiagnosed,
 		Issues: []subtreeRow{}}
@@ -286,7 +286,7 @@ func subtreeOf(tx *ledger.Tx, root entity.Issue) subtreeDiagnosis {
 		}
 		row := subtreeRow{diagnosedIssue: diagnosed(i), Parent: core.NullText(i.Parent), Depth: depth[id],
 			Readiness: readinessOf(tx, i)}
-		row.Diagnosis, row.Stuck = verdict(tx, i)
+		row.Diagnosis, row.Stuck = verdict(tx, i, now)
 		if row.Live, _ = liveOf(tx, i); row.Stuck {
 			out.Stuck++
 		}

@@ -55,7 +55,7 @@ func ExecuteRoutes() []api.Route {
 		{Method: "GET", Path: "/api/v1/health", Kernel: true, Tag: tag, Summary: "Tell that the kernel's API answers",
 			Who: api.Public, Out: kernelHealth{}, Handle: func(rc *api.Request) (api.Response, error) {
 				s := rc.Server
-				return api.OK(kernelHealth{"ok", s.Cfg.Version, int64(time.Since(s.Started).Seconds())}), nil
+				return api.OK(kernelHealth{"ok", s.Cfg.Version, int64(s.Cfg.Wall().Sub(s.Started).Seconds())}), nil
 			}},
 	}
 }
@@ -250,7 +250,7 @@ func awaitExecution(s *api.Server, rc *api.Request, of ledger.CompanyID, issue s
 	for {
 		var e execution
 		err := rc.View(func(tx *ledger.Tx) (err error) {
-			e, err = taskOf(tx, of, issue)
+			e, err = taskOf(tx, of, issue, rc.Now())
 			return err
 		})
 		if err != nil {
@@ -280,7 +280,7 @@ func readExecution(rc *api.Request) (api.Response, error) {
 			err = rc.Granted(i.Company, i.Assignee)
 		}
 		if err == nil {
-			e, err = taskOf(tx, i.Company, i.ID)
+			e, err = taskOf(tx, i.Company, i.ID, rc.Now())
 		}
 		return err
 	})
@@ -294,7 +294,7 @@ func readExecution(rc *api.Request) (api.Response, error) {
 }
 
 // taskOf reads the state of the work on an issue.
-func taskOf(tx *ledger.Tx, of ledger.CompanyID, issue string) (execution, error) {
+func taskOf(tx *ledger.Tx, of ledger.CompanyID, issue string, now time.Time) (execution, error) {
 	i, ok := entity.IssueOf(tx, of, issue)
 	if !ok {
 		return execution{}, api.NotFound("Execution not found")
@@ -328,7 +328,7 @@ func taskOf(tx *ledger.Tx, of ledger.CompanyID, issue string) (execution, error)
 		}
 		return e, nil
 	}
-	e.settled = time.Since(last.FinishedAt.Std()) >= executeSettle
+	e.settled = now.Sub(last.FinishedAt.Std()) >= executeSettle
 	switch last.Status {
 	case entity.RunSucceeded:
 		e.Status, e.Score = "succeeded", 0.5

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/api/run"
@@ -15,17 +16,17 @@ import (
 // names the chain entry that closed it.
 func TestExecuteRunsATask(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := ledger.CompanyID(h.Company("Kernel"))
+	of, now := ledger.CompanyID(h.Company("Kernel")), h.Node.Wall().UTC().Format(time.RFC3339)
 	const curl = `curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: ` +
 		`$PAPERCLIP_RUN_ID" -H 'Content-Type: application/json'`
 	// It first requests an embedding, which is only a part of its costs.
 	good := h.NewAgent(of, "Reviewer",
 		curl+` -d '{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local",`+
-			`"model":"embed","inputTokens":7,"costCents":0,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}' `+
+			`"model":"embed","inputTokens":7,"costCents":0,"occurredAt":"`+now+`"}' `+
 			`$PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
 `+curl+` -d '{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local",`+
-			`"model":"small","inputTokens":1000,"outputTokens":234,"costCents":3,"occurredAt":"'$(date -u `+
-			`+%Y-%m-%dT%H:%M:%SZ)'"}' $PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
+			`"model":"small","inputTokens":1000,"outputTokens":234,"costCents":3,"occurredAt":"`+now+`"}' `+
+			`$PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
 curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H `+
 			`'Content-Type: application/json' -d '{"status":"done","comment":"Found 2 potential issues"}' `+
 			`$PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID >/dev/null`)

@@ -72,8 +72,8 @@ func RunRoutes() []api.Route {
 			Out: []liveRun{}, Handle: listLiveRuns,
 			Query: []api.Param{{Name: "minCount", Type: "integer",
 				Doc: "filled up with the latest ended runs to so many"}, limit}},
-		api.Show(api.Route{Path: "/api/heartbeat-runs/{runId}", Tag: "runs", Summary: "Read a run"}, api.FindRun,
-			func(tx *ledger.Tx, r entity.Run) runView { return viewRun(tx, r, api.Now()) }),
+		api.ShowNow(api.Route{Path: "/api/heartbeat-runs/{runId}", Tag: "runs", Summary: "Read a run"}, api.FindRun,
+			viewRun),
 		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/callback", Tag: "runs",
 			Summary: "Tell how the run of an agent behind a URL ended", Who: api.Agent, In: callbackBody{},
 			Out: company.Callback{}, NoTool: true, Handle: callBack},
@@ -89,11 +89,11 @@ func RunRoutes() []api.Route {
 				Doc: "the decision log: what the gate permitted at the run's node"}}},
 		api.Show(api.Route{Path: "/api/heartbeat-runs/{runId}/issues", Tag: "runs",
 			Summary: "List the issues that a run is about"}, api.FindRun, runIssues),
-		api.Show(api.Route{Path: "/api/issues/{id}/runs", Tag: "runs",
+		api.ShowNow(api.Route{Path: "/api/issues/{id}/runs", Tag: "runs",
 			Summary: "List the runs for an issue, the newest first"}, api.FindIssue, issueRuns),
-		api.Show(api.Route{Path: "/api/issues/{id}/live-runs", Tag: "runs",
+		api.ShowNow(api.Route{Path: "/api/issues/{id}/live-runs", Tag: "runs",
 			Summary: "List the queued and running runs for an issue"}, api.FindIssue, issueLiveRuns),
-		api.Show(api.Route{Path: "/api/issues/{id}/active-run", Tag: "runs",
+		api.ShowNow(api.Route{Path: "/api/issues/{id}/active-run", Tag: "runs",
 			Summary: "Read the run at work on an issue, or null"}, api.FindIssue, activeRun),
 	}
 }
@@ -216,7 +216,7 @@ func listRuns(rc *api.Request) (api.Response, error) {
 				continue
 			}
 			item := listItem(r)
-			item.Waiting = waitOf(tx, r, api.Now())
+			item.Waiting = waitOf(tx, r, core.TimeOf(rc.Now()))
 			if out = append(out, item); len(out) == limit {
 				break
 			}
@@ -243,7 +243,7 @@ func listLiveRuns(rc *api.Request) (api.Response, error) {
 		live := entity.LiveRunsOf(tx, of)
 		slices.Reverse(live) // newest first
 		for _, r := range live[:min(len(live), limit)] {
-			out = append(out, liveView(tx, r, api.Now()))
+			out = append(out, liveView(tx, r, core.TimeOf(rc.Now())))
 		}
 		if len(out) < least {
 			for r := range entity.RunsOf(tx, of) {
@@ -251,7 +251,7 @@ func listLiveRuns(rc *api.Request) (api.Response, error) {
 					break
 				}
 				if !r.Status.Live() {
-					out = append(out, liveView(tx, r, api.Now()))
+					out = append(out, liveView(tx, r, core.TimeOf(rc.Now())))
 				}
 			}
 		}
@@ -349,30 +349,30 @@ func runIssues(tx *ledger.Tx, r entity.Run) []runIssue {
 	return out
 }
 
-func issueRuns(tx *ledger.Tx, i entity.Issue) []issueRun {
+func issueRuns(tx *ledger.Tx, i entity.Issue, now core.Time) []issueRun {
 	out := []issueRun{}
 	for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
-		if out = append(out, issueRunView(tx, r, api.Now())); len(out) == maxRunList {
+		if out = append(out, issueRunView(tx, r, now)); len(out) == maxRunList {
 			break
 		}
 	}
 	return out
 }
 
-func issueLiveRuns(tx *ledger.Tx, i entity.Issue) []liveRun {
+func issueLiveRuns(tx *ledger.Tx, i entity.Issue, now core.Time) []liveRun {
 	out := []liveRun{}
 	for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
 		if r.Status.Live() {
-			out = append(out, liveView(tx, r, api.Now()))
+			out = append(out, liveView(tx, r, now))
 		}
 	}
 	return out
 }
 
-func activeRun(tx *ledger.Tx, i entity.Issue) *liveRun {
+func activeRun(tx *ledger.Tx, i entity.Issue, now core.Time) *liveRun {
 	for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
 		if r.Status == entity.RunRunning || r.ID == i.CheckoutRun {
-			return new(liveView(tx, r, api.Now()))
+			return new(liveView(tx, r, now))
 		}
 	}
 	return nil

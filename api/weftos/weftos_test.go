@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/api/apitest"
@@ -14,15 +15,17 @@ import (
 
 func TestMain(m *testing.M) { shimtest.Main(m) }
 
-// finish is a script of an agent that ends its issue with a comment and tells what it cost.
-const finish = `curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: ` +
-	`$PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '{"agentId":"'$PAPERCLIP_AGENT_ID'",` +
-	`"heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"small","inputTokens":40,"outputTokens":2,` +
-	`"costCents":3,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}' ` +
-	`$PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
+// finish returns the script of an agent that ends its issue with a comment and tells what it cost.
+func finish(h *apitest.Harness) string {
+	return `curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: ` +
+		`$PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '{"agentId":"'$PAPERCLIP_AGENT_ID'",` +
+		`"heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"small","inputTokens":40,"outputTokens":2,` +
+		`"costCents":3,"occurredAt":"` + h.Node.Wall().UTC().Format(time.RFC3339) + `"}' ` +
+		`$PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
 curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H ` +
-	`'Content-Type: application/json' -d '{"status":"done","comment":"Found 2 potential issues"}' ` +
-	`$PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID >/dev/null`
+		`'Content-Type: application/json' -d '{"status":"done","comment":"Found 2 potential issues"}' ` +
+		`$PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID >/dev/null`
+}
 
 // hand makes an agent that hands its work on, gives it an issue, and waits until the issue has a status.
 func hand(t *testing.T, h *apitest.Harness, of ledger.CompanyID, name, config, title, status string) entity.Issue {
@@ -51,7 +54,7 @@ func hand(t *testing.T, h *apitest.Harness, of ledger.CompanyID, name, config, t
 func TestATaskIsHandedToAnotherMesh(t *testing.T) {
 	near, far := apitest.NewWorkingHarness(t), apitest.NewWorkingHarness(t)
 	there := ledger.CompanyID(far.Company("Far"))
-	reviewer := far.NewAgent(there, "Reviewer", finish)
+	reviewer := far.NewAgent(there, "Reviewer", finish(far))
 	token := far.Call("POST", "/api/v1/capabilities", `{"capabilities":["govern","execute"],"agent_id":"`+reviewer+`"}`).
 		Want(t, 201, `"scheme":"WeftOS-Cap"`).Field(t, "token")
 	here := ledger.CompanyID(near.Company("Near"))
@@ -87,7 +90,7 @@ func TestATaskIsHandedToAnotherMesh(t *testing.T) {
 func TestATaskIsHandedOnWithinTheMesh(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Acme"))
-	h.NewAgent(of, "Doer", finish)
+	h.NewAgent(of, "Doer", finish(h))
 	i := hand(t, h, of, "Lead", `{"agentId":"Doer"}`, "Do it", "done")
 	h.Call("GET", "/api/issues/"+i.ID+"/comments", "").Want(t, 200, "Found 2 potential issues")
 	h.Call("GET", "/api/companies/"+string(of)+"/costs/summary", "").Want(t, 200, `"spendCents":3`) // once, on who did it

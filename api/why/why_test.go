@@ -40,7 +40,8 @@ func tell(t *testing.T) *story {
 	s.cost = h.Call("POST", in+"/cost-events",
 		`{"agentId":"`+s.bob+`","issueId":"`+s.sub+`","heartbeatRunId":"`+s.run2+
 			`","provider":"openai","model":"gpt-5","costCents":12,"occurredAt":"`+
-			time.Now().UTC().Format(time.RFC3339)+`"}`, s.asBob, "X-Paperclip-Run-Id: "+s.run2).Want(t, 201, "").Field(t, "id")
+			h.Node.Wall().UTC().Format(time.RFC3339)+`"}`, s.asBob, "X-Paperclip-Run-Id: "+s.run2).Want(t, 201, "").
+		Field(t, "id")
 	for _, row := range h.Call("GET", in+"/budgets/overview", "").Want(t, 200, "").
 		Decode(t).(map[string]any)["activeIncidents"].([]any) {
 		if row := row.(map[string]any); row["thresholdType"] == "hard" {

@@ -33,7 +33,7 @@ func TestWhatWaitsForAPersonIsListedUntilPutAside(t *testing.T) {
 	h.Call("GET", in+"/attention?includeDismissed=true", "").Want(t, 200, `"totalCount":1`)
 	fail()
 	h.Call("GET", in+"/attention", "").Want(t, 200, `"totalCount":1`)
-	later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	later := h.Node.Wall().Add(time.Hour).UTC().Format(time.RFC3339)
 	h.Call("POST", in+"/inbox-dismissals", `{"itemKey":"`+key+`","kind":"snooze"}`).
 		Want(t, 400, "snoozedUntil is needed to snooze")
 	h.Call("POST", in+"/inbox-dismissals", `{"itemKey":"`+key+`","kind":"snooze","snoozedUntil":"`+later+`"}`).
@@ -79,11 +79,11 @@ func TestWhatAnAgentDidAtATimeIsOneQuery(t *testing.T) {
 			`$PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '{"body":"hello"}' `+
 			`"$PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID/comments" >/dev/null`)
 	other := h.NewAgent(of, "Other", "true")
-	early := time.Now()
+	early := h.Node.Wall()
 	h.Assign(of, other, "Nothing")
 	h.Rest()
 	time.Sleep(5 * time.Millisecond) // the window has whole milliseconds; earlier entries must fall into an earlier one
-	begun := time.Now()
+	begun := h.Node.Wall()
 	issue := h.Assign(of, busy, "Greet")
 	h.Rest()
 	run := ""
@@ -94,7 +94,7 @@ func TestWhatAnAgentDidAtATimeIsOneQuery(t *testing.T) {
 		return run != ""
 	})
 	time.Sleep(5 * time.Millisecond)
-	ended := time.Now()
+	ended := h.Node.Wall()
 	actions := func(query string) string {
 		t.Helper()
 		var out []string

@@ -165,7 +165,7 @@ func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	set(`{"nextCheckAt":"soon"}`).Want(t, 400, `"nextCheckAt"`)
 	set(`{"nextCheckAt":"2026-01-01T00:00:00.000Z","maxAttempts":101}`).Want(t, 400, `"maxAttempts"`)
 	set(`{"nextCheckAt":"2026-01-01T00:00:00.000Z","recoveryPolicy":"hope"}`).Want(t, 400, `"recoveryPolicy"`)
-	soon := time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
+	soon := h.Node.Wall().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
 	set(`{"nextCheckAt":"`+soon+`","notes":"the build"}`).Want(t, 200, `"monitorNextCheckAt":"`+soon+`"`)
 	h.Call("GET", "/api/issues/"+waiting, "").Want(t, 200, `"monitorNotes":"the build","monitorScheduledBy":"board"`)
 	h.Call("POST", "/api/issues/"+waiting+"/monitor/check-now", `{}`).Want(t, 200, `{"ok":true}`)

@@ -157,7 +157,7 @@ func showProject(tx *ledger.Tx, p entity.Project) projectRow {
 func ProjectRoutes() []api.Route {
 	const tag, all, one = "projects", "/api/companies/{companyId}/projects", "/api/projects/{id}"
 	return []api.Route{
-		api.List(api.Route{Path: all, Tag: tag, Summary: "List projects"}, projectsOf),
+		api.ShowNow(api.Route{Path: all, Tag: tag, Summary: "List projects"}, api.CompanyIn, projectsOf),
 		{Method: "POST", Path: all, Tag: tag, Summary: "Create a project", In: newProject{}, Out: projectRow{}, Status: 201,
 			Handle: createProject},
 		api.Show(api.Route{Path: one, Tag: tag, Summary: "Read a project by ID or name", Query: api.ByName()}, api.ProjectIn,
@@ -182,11 +182,11 @@ func findProject(rc *api.Request) (p entity.Project, err error) {
 	return p, err
 }
 
-func projectsOf(tx *ledger.Tx, of ledger.CompanyID) []projectInList {
-	out := []projectInList{}
+func projectsOf(tx *ledger.Tx, c entity.Company, now core.Time) []projectInList {
+	of, out := c.ID, []projectInList{}
 	for _, p := range entity.ProjectsOf(tx, of) {
 		in := projectInList{projectRow: showProject(tx, p), TaskCount: entity.CountProjectIssues(tx, of, p.ID)}
-		b := money.BudgetOf(tx, of, entity.ScopeProject, p.ID, api.Now())
+		b := money.BudgetOf(tx, of, entity.ScopeProject, p.ID, now)
 		if policy, ok := b.Policy(money.WindowLifetime); ok && policy.Active {
 			in.Budget = &projectBudgetRow{policy.Amount, b.Spent(money.WindowLifetime)}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/selvage-mesh/selvage/kit"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -38,7 +39,7 @@ func peerAt(t *testing.T, conf node.Config) *peer {
 	conf.Adapters = map[string]scheduler.Adapter{"process": NewHold()}
 	conf.TuneConsensus = func(c *consensus.Config) { c.Stabilisation = 200 * time.Millisecond }
 	conf.KeyOverlap = 20 * time.Millisecond
-	conf.Logger = slog.New(slog.NewTextHandler(log, nil))
+	conf.Wall, conf.Logger = kit.Clock(t), slog.New(slog.NewTextHandler(log, nil))
 	p := &peer{conf: conf, at: udp.LocalAddr().String()}
 	conf.Conn = udp
 	ctx, cancel := context.WithTimeout(t.Context(), settle)

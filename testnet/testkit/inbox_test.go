@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/selvage-mesh/selvage/kit"
 	"net/http"
 	"strings"
 	"testing"
@@ -85,7 +86,7 @@ func TestInboxesSubscribeToTopics(t *testing.T) {
 	}
 	end := func(on int, pid kernel.PID) {
 		t.Helper()
-		if _, err := b.Nodes[on].Post().Table().Exit(pid, kernel.ExitOf(0, ""), time.Now()); err != nil {
+		if _, err := b.Nodes[on].Post().Table().Exit(pid, kernel.ExitOf(0, ""), kit.Now(t)); err != nil {
 			t.Fatal(err)
 		}
 		b.Nodes[on].Post().Ended(pid)
@@ -175,7 +176,7 @@ func TestProcessesWatchEachOther(t *testing.T) {
 		t.Errorf("it watches %+v", w)
 	}
 	table := b.Nodes[0].Post().Table()
-	signals, err := table.Exit(watched, kernel.ExitOf(7, "boom"), time.Now())
+	signals, err := table.Exit(watched, kernel.ExitOf(7, "boom"), kit.Now(t))
 	if err != nil {
 		t.Fatal(err)
 	}

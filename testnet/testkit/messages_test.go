@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	"github.com/selvage-mesh/selvage/kit"
 	"slices"
 	"sync"
 	"testing"
@@ -17,7 +18,7 @@ func resident(t testing.TB, n *node.Node, name string) kernel.PID {
 	t.Helper()
 	e := kernel.Entry{Kind: kernel.KindNative, Name: name, Capabilities: kernel.DefaultCapabilities()}
 	e.Capabilities.Limits.Messages = 0
-	e, err := n.Post().Table().Adopt(e, time.Now())
+	e, err := n.Post().Table().Adopt(e, kit.Now(t))
 	if err != nil {
 		t.Fatal(err)
 	}

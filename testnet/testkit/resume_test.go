@@ -1,10 +1,10 @@
 package testkit
 
 import (
+	"github.com/selvage-mesh/selvage/kit"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/selvage-mesh/selvage/company/core"
 )
@@ -37,7 +37,7 @@ curl -s -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-R
 	b.Must(0, "POST", "/api/companies/"+string(of)+"/budgets/policies", map[string]any{"scopeType": "company",
 		"scopeId": of, "windowKind": "calendar_month_utc", "amount": 10}, nil)
 	b.Must(0, "POST", "/api/companies/"+string(of)+"/cost-events", map[string]any{"agentId": agents[0], "provider": "p",
-		"model": "m", "costCents": 11, "occurredAt": core.TimeOf(time.Now()).String()}, nil)
+		"model": "m", "costCents": 11, "occurredAt": core.TimeOf(kit.Now(t)).String()}, nil)
 	var rows []struct{ ID, Status string }
 	b.Until("both are stopped", func() bool {
 		b.Must(0, "GET", "/api/companies/"+string(of)+"/live-runs", nil, &rows)

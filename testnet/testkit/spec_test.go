@@ -3,6 +3,7 @@ package testkit
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/selvage-mesh/selvage/kit"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
@@ -68,7 +68,7 @@ func (b *Bed) refused(on, status int, method, path string, body any, headers ...
 func (b *Bed) spend(on int, of ledger.CompanyID, a Agent, cents int, more ...any) error {
 	body := map[string]any{"agentId": a.ID, "provider": "openai", "model": "gpt-5", "inputTokens": 10, "outputTokens": 5,
 		"costCents":  cents,
-		"occurredAt": time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
+		"occurredAt": kit.Now(b.t).UTC().Format("2006-01-02T15:04:05.000Z")}
 	for i := 0; i+1 < len(more); i += 2 {
 		body[more[i].(string)] = more[i+1]
 	}

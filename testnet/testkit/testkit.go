@@ -108,6 +108,7 @@ func mesh(t testing.TB, n int, keepPort bool, tune ...func(i int, c *node.Config
 			Dir: filepath.Join(dir, fmt.Sprintf("n%d", i+1)), Name: fmt.Sprintf("n%d", i+1), MeshName: "testkit",
 			Version: "testkit",
 			Join:    token, Size: node.SizeSmall, Slots: slots, Lease: lease, Machine: fmt.Sprintf("testkit-%d", i+1),
+			Wall:          kit.Clock(t),
 			Logger:        slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			Adapters:      map[string]scheduler.Adapter{"process": hold},
 			TuneConsensus: func(c *consensus.Config) { c.Stabilisation = 200 * time.Millisecond },
