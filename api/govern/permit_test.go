@@ -1,6 +1,7 @@
 package govern_test
 
 import (
+	"encoding/base64"
 	"encoding/hex"
 	"strings"
 	"testing"
@@ -49,9 +50,14 @@ func TestPermitsOverHTTP(t *testing.T) {
 		t.Errorf("the hash of the arguments: %s", p.Field(t, "arguments_sha256"))
 	}
 	h.Call("POST", "/api/v1/govern/verify", `{"token":"`+token+`"}`).Want(t, 200, `"kind":"permit","valid":true`)
-	forged := []byte(token)
-	forged[len(forged)-5] ^= 1
-	for bad, why := range map[string]string{string(forged): "no member of the mesh has signed it", "permit1.x.y": "token:",
+	at := strings.LastIndexByte(token, '.') + 1
+	signature, err := base64.RawURLEncoding.DecodeString(token[at:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature[0] ^= 1
+	forged := token[:at] + base64.RawURLEncoding.EncodeToString(signature)
+	for bad, why := range map[string]string{forged: "no member of the mesh has signed it", "permit1.x.y": "token:",
 		strings.Replace(token, "permit1", "attest1", 1): "token:"} {
 		h.Call("POST", "/api/v1/govern/verify", `{"token":"`+bad+`"}`).Want(t, 403, why)
 		h.Call("POST", "/api/v1/govern/use", `{"token":"`+bad+`","action":"fs.read_file","agent_id":"`+ada+`"}`).
