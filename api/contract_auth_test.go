@@ -11,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/kit"
 )
 
 // authPassList are the exchanges of authenticated mode that answer as recorded,
@@ -69,7 +70,7 @@ var userText = regexp.MustCompile(`\b[A-Za-z0-9]{32}\b`)
 // invites Bob, and signs out.
 func TestRecordedExchangesOfAuthenticatedMode(t *testing.T) {
 	all := asRecorded[authExchange](t, signInsFile)
-	h := apitest.NewHarnessOn(t, apitest.NewSoloOf(t, people.Authenticated))
+	h := apitest.NewHarnessOn(t, apitest.NewSoloAt(t, people.Authenticated, kit.ClockAt(recordedAt)))
 	m := &apitest.Replay{Ids: map[string]string{}, Tokens: map[string]string{}}
 	users, secrets := map[string]string{}, map[string]string{} // by what was recorded
 	text := func(s string) string {

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -143,11 +145,15 @@ func leaveOut(recorded any) {
 	}
 }
 
+// recordedAt is when the stories begin: what they say of dates, and what was asked for of a day
+// or a week, is as it was then.
+var recordedAt = time.Date(2026, 11, 21, 3, 6, 12, 0, time.UTC)
+
 // The recorded story told again, in order, to a server on one node that really
 // carries out what is asked of its agents.
 func TestRecordedExchanges(t *testing.T) {
 	all := asRecorded[apitest.Exchange](t, exchangesFile)
-	h := apitest.NewWorkingHarness(t)
+	h := apitest.NewWorkingHarnessOn(t, apitest.NewSoloAt(t, "", kit.ClockAt(recordedAt)))
 	h.Gate.Shut.Lock()
 	m := &apitest.Replay{Ids: map[string]string{}, Tokens: map[string]string{}}
 	var exact, nulls, differing, missing []string
@@ -253,6 +259,9 @@ func TestRecordedExchanges(t *testing.T) {
 		}
 	}
 	for _, name := range exact {
+		if _, short, _ := strings.Cut(name, "-"); exportsDiffer[short] {
+			continue // exact but for what is left out on purpose
+		}
 		if !known[name] || slices.Contains(passing, name+"~") {
 			t.Logf("may join the list: %s", name)
 		}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
@@ -40,13 +41,14 @@ func TestEveryQueryParameterHasAnEffect(t *testing.T) {
 	h := apitest.NewHarness(t)
 	w := newTown(h, "Query")
 	in := "/api/companies/" + w.of
+	today := h.Node.Wall().UTC().Format(time.RFC3339) // what is asked for without a range is of late
 	h.Call("POST", in+"/issues",
 		`{"title":"Stuck","status":"blocked","unblockDescriptor":{"owner":"board","action":"look"}}`).Want(t, 201, "")
 	h.Call("POST", in+"/cost-events",
 		`{"agentId":"`+w.agent+`","projectId":"`+w.values["projects"]+
-			`","billingCode":"b","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`).Want(t, 201, "")
+			`","billingCode":"b","provider":"p","model":"m","costCents":5,"occurredAt":"`+today+`"}`).Want(t, 201, "")
 	h.Call("POST", in+"/finance-events",
-		`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z"}`).Want(t, 201, "")
+		`{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"`+today+`"}`).Want(t, 201, "")
 	h.Call("PUT", "/api/agents/"+w.agent+"/memory/lunch", `{"value":"At noon."}`).Want(t, 200, "")
 	checked := 0
 	for _, route := range h.Table {

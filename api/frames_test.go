@@ -11,6 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -62,7 +63,7 @@ echo "== bye"`
 // say the same and go on after any ID that they gave.
 func TestLiveEventsAreTheRecordedFrames(t *testing.T) {
 	want := asRecorded[frame](t, framesFile)
-	h := apitest.NewWorkingHarness(t)
+	h := apitest.NewWorkingHarnessOn(t, apitest.NewSoloAt(t, "", kit.ClockAt(recordedAt)))
 	of := ledger.CompanyID(h.Company("Agents"))
 	agent := h.NewAgent(of, "Sim", simulated)
 	ctx, cancel := context.WithTimeout(t.Context(), apitest.Patience)

@@ -62,8 +62,9 @@ func TestInstantsAreDistances(t *testing.T) {
 		for d, want := range map[time.Duration]string{
 			0: "0s ago", -119 * time.Second: "119s ago", -2 * time.Minute: "2m ago", -119 * time.Minute: "119m ago",
 			-47 * time.Hour: "47h ago",
-			-48 * time.Hour: "2d ago", -365 * 24 * time.Hour: "365d ago", -366 * 24 * time.Hour: "1998-12-31",
-			90 * time.Second: "in 90s", 3 * time.Hour: "in 3h",
+			-48 * time.Hour: "2d ago", -365 * 24 * time.Hour: "365d ago",
+			-366 * 24 * time.Hour: now.AddDate(0, 0, -366).Format(time.DateOnly),
+			90 * time.Second:      "in 90s", 3 * time.Hour: "in 3h",
 		} {
 			if got := when(now.Add(d).Format(time.RFC3339Nano), false); got != want {
 				t.Errorf("%s from now is told as %q, want %q", d, got, want)
