@@ -12,9 +12,11 @@ const (
 	// pre-vote both followers of three must have missed it. 500 ms puts the
 	// typical gap near 1 s and the worst below 3 s with one split vote, while
 	// five to ten heartbeats in a row must be late for a false alarm.
-	// It is also how long a leader goes on without a quorum in contact: raft wants
-	// that no longer than the heartbeat time-out.
 	electionTimeout = 500 * time.Millisecond
+	// leaseTimes is how many election time-outs a leader goes on without a quorum in
+	// contact. Nothing but its callers' wait depends on it: the others elect when they
+	// miss it, and what is read or committed is confirmed by a quorum.
+	leaseTimes = 2
 	// minElection is below any disk's sync, maxElection above what a lease on
 	// runs leaves for an election.
 	minElection = 100 * time.Millisecond

@@ -41,10 +41,17 @@ func patience(base, late time.Duration) time.Duration {
 	return min(max(base, lateTimes*late), max(base, mostPatient))
 }
 
+// leadership is how long a leader goes on without having heard a quorum. It is longer
+// than the election time-out, because the stall that makes this node patient is over
+// before it is measured: when its timers run again the answers of the others still
+// wait in the socket, and the leader would step down although nobody has missed it.
+func leadership(election time.Duration) time.Duration {
+	return min(leaseTimes*election, max(election, mostPatient))
+}
+
 // steer takes hold of the configuration that raft works by. How long a leader
-// goes on without having heard a quorum (LeaderLeaseTimeout) has to follow too, or
-// a leader that did not run for half a second steps down before it can have heard
-// anybody; raft reads it anew at each look, but raft.ReloadConfig does not carry
+// goes on without having heard a quorum (LeaderLeaseTimeout) has to follow too;
+// raft reads it anew at each look, but raft.ReloadConfig does not carry
 // it, and a configuration whose lease is longer than its heartbeat time-out is
 // refused, although nothing depends on that: this room shows leadership by rounds
 // of its own (guard.confirmed), never by the lease. Where the field is not found,
@@ -62,9 +69,10 @@ func (p *pace) steer(r *raft.Raft) {
 
 // set makes raft wait so long for its leader, or as its leader.
 func (p *pace) set(r *raft.Raft, election time.Duration) error {
-	heartbeat := election
-	if r.State() == raft.Leader {
-		heartbeat = p.base
+	leads := r.State() == raft.Leader
+	heartbeat, lease := election, p.base // raft refuses to be founded with a lease above its heartbeat time-out
+	if leads {
+		heartbeat, lease = p.base, leadership(election)
 	}
 	p.now.Store(int64(election))
 	rc := r.ReloadableConfig()
@@ -75,7 +83,7 @@ func (p *pace) set(r *raft.Raft, election time.Duration) error {
 			return err
 		}
 	}
-	p.lease(election)
+	p.lease(lease)
 	return nil
 }
 

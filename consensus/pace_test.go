@@ -21,6 +21,33 @@ func TestPatience(t *testing.T) {
 	if got := patience(8*time.Second, time.Hour); got != 8*time.Second {
 		t.Errorf("a slow disk's time-out became %v", got)
 	}
+	for election, want := range map[time.Duration]time.Duration{
+		base: 2 * base, 2 * time.Second: 4 * time.Second, 4 * time.Second: mostPatient, 8 * time.Second: 8 * time.Second,
+	} {
+		if got := leadership(election); got != want {
+			t.Errorf("with an election time-out of %v a leader goes on for %v, want %v", election, got, want)
+		}
+	}
+}
+
+// A leader that hears nobody for as long as a calm follower waits goes on: after a stall
+// of its own machine the answers are still to be read.
+func TestAShortSilenceCostsNoLeader(t *testing.T) {
+	bubble(t, 3, nil, func(t *testing.T, m *mesh) {
+		l := m.leader()
+		term := l.cons.Term()
+		for _, f := range m.followers() {
+			m.wires.setCut(f.id(), l.id(), true) // it is heard, so that nobody campaigns
+		}
+		time.Sleep(electionTimeout * 3 / 2)
+		for _, f := range m.nodes {
+			m.wires.setCut(f.id(), l.id(), false)
+		}
+		time.Sleep(5 * time.Second)
+		if !l.cons.IsLeader() || l.cons.Term() != term {
+			t.Errorf("after %v it leads: %v, in term %d, want %d", electionTimeout*3/2, l.cons.IsLeader(), l.cons.Term(), term)
+		}
+	})
 }
 
 // A mesh whose nodes are starved is not heard for longer than a calm one waits.
@@ -114,10 +141,10 @@ func TestTheLeadersLeaseIsSteered(t *testing.T) {
 		if p.conf == nil {
 			t.Fatal("raft's configuration is not where it was: see pace.steer")
 		}
-		if err := p.set(m.leader().cons.raft, 3*time.Second); err != nil {
+		if err := p.set(m.leader().cons.raft, 2*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		if got := p.conf.Load().(raft.Config).LeaderLeaseTimeout; got != 3*time.Second {
+		if got := p.conf.Load().(raft.Config).LeaderLeaseTimeout; got != 4*time.Second {
 			t.Errorf("the lease is %v", got)
 		}
 	})
