@@ -19,7 +19,9 @@ import (
 // default) keeps one starved follower from deposing a leader that the others hear.
 //
 // A leader goes on sending heartbeats as often as a calm one, however long it is
-// patient itself: those that follow it may be calm.
+// patient itself: those that follow it may be calm. And a node that knows of no
+// leader has nobody to be patient with: it campaigns as soon as a calm one. The
+// others may take it for the leader that it was until a moment ago, and wait for it.
 type pace struct {
 	base time.Duration // Config.ElectionTimeout
 	now  atomic.Int64  // the time-out in force, ns
@@ -69,10 +71,14 @@ func (p *pace) steer(r *raft.Raft) {
 
 // set makes raft wait so long for its leader, or as its leader.
 func (p *pace) set(r *raft.Raft, election time.Duration) error {
+	_, leader := r.LeaderWithID()
 	leads := r.State() == raft.Leader
 	heartbeat, lease := election, p.base // raft refuses to be founded with a lease above its heartbeat time-out
 	if leads {
-		heartbeat, lease = p.base, leadership(election)
+		lease = leadership(election)
+	}
+	if leads || leader == "" {
+		heartbeat = p.base
 	}
 	p.now.Store(int64(election))
 	rc := r.ReloadableConfig()
@@ -115,7 +121,7 @@ func (c *Consensus) keepPace() {
 		select {
 		case <-c.ctx.Done():
 			return
-		case <-changed: // another role, another heartbeat time-out
+		case <-changed: // another role or leader, another heartbeat time-out
 		case <-time.After(paceEvery):
 		}
 	}

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,6 +31,32 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+// lateness lets a test say how late each node runs.
+type lateness struct {
+	mu sync.Mutex
+	by map[string]time.Duration // by server ID
+}
+
+func (l *lateness) set(d time.Duration, nodes ...*node) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by == nil {
+		l.by = map[string]time.Duration{}
+	}
+	for _, n := range nodes {
+		l.by[string(n.cons.self)] = d
+	}
+}
+
+func (l *lateness) tune(c *Config) {
+	id := c.ServerID
+	c.Late = func() time.Duration {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.by[id]
+	}
+}
+
 // A leader that hears nobody for as long as a calm follower waits goes on: after a stall
 // of its own machine the answers are still to be read.
 func TestAShortSilenceCostsNoLeader(t *testing.T) {
@@ -46,6 +73,32 @@ func TestAShortSilenceCostsNoLeader(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		if !l.cons.IsLeader() || l.cons.Term() != term {
 			t.Errorf("after %v it leads: %v, in term %d, want %d", electionTimeout*3/2, l.cons.IsLeader(), l.cons.Term(), term)
+		}
+	})
+}
+
+// A leader stalls, steps down, and only then knows that it is starved. The others, starved too, wait for
+// it as if it led. It does not wait for anybody, so the mesh has a leader again as soon as a calm one.
+func TestALeaderThatSteppedDownDoesNotWait(t *testing.T) {
+	var late lateness
+	bubble(t, 3, late.tune, func(t *testing.T, m *mesh) {
+		l, others := m.leader(), m.followers()
+		late.set(400*time.Millisecond, others...)
+		time.Sleep(2 * time.Second)
+		for _, f := range others {
+			m.wires.setCut(l.id(), f.id(), true)
+			m.wires.setCut(f.id(), l.id(), true)
+		}
+		m.wait(5*time.Second, "the leader to step down", func() bool { return l.cons.raft.State() != raft.Leader })
+		began := time.Now()
+		late.set(400*time.Millisecond, l)
+		for _, f := range others {
+			m.wires.setCut(l.id(), f.id(), false)
+			m.wires.setCut(f.id(), l.id(), false)
+		}
+		m.leader()
+		if gap := time.Since(began); gap > 2*electionTimeout+300*time.Millisecond {
+			t.Errorf("nobody led for %v", gap)
 		}
 	})
 }
