@@ -109,8 +109,8 @@ const (
 	maxHops = 3
 	// proposeTimeout bounds one proposal, waiting for a leader included.
 	proposeTimeout = 5 * time.Second
-	// Where nobody has led for quorumElections election time-outs, within the bounds,
-	// there is no quorum: a leader that dies is missed within three of them, and
+	// Where nobody has led for quorumElections of the election time-outs in force, within
+	// the bounds, there is no quorum: a leader that dies is missed within three of them, and
 	// elected within two more. A call waits for leastPatience in any case, so that who
 	// repeats it at once does no harm. quorumLook is how often one that waits looks,
 	// and outcomeGrace how much longer it waits to hear that nothing was done.

@@ -16,9 +16,10 @@ import (
 // done, unless the error is ErrOutcomeUnknown too.
 var ErrNoQuorum = fmt.Errorf("no quorum: %w", ErrNoLeader)
 
-// patience is how long nobody may lead before that is ErrNoQuorum.
+// patience is how long nobody may lead before that is ErrNoQuorum. A starved node's
+// elections take longer.
 func (c *Consensus) patience() time.Duration {
-	return min(max(quorumElections*c.cfg.ElectionTimeout, quorumLeast), quorumMost)
+	return min(max(quorumElections*c.pace.election(), quorumLeast), quorumMost)
 }
 
 // leaderless is how long this node has known of no leader, 0 while it knows one.

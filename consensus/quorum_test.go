@@ -125,3 +125,24 @@ func TestAnElectionIsNoLossOfTheQuorum(t *testing.T) {
 		}
 	})
 }
+
+// A starved node's elections take longer, and its callers wait them out before they are told
+// that there is no quorum.
+func TestAStarvedNodeIsPatientWithItsElection(t *testing.T) {
+	late := func(c *Config) { c.Late = func() time.Duration { return 200 * time.Millisecond } }
+	bubble(t, 3, late, func(t *testing.T, m *mesh) {
+		n := m.leader()
+		time.Sleep(2 * time.Second)
+		election := n.cons.pace.election()
+		if election != 1200*time.Millisecond {
+			t.Fatalf("a starved node's election time-out is %v", election)
+		}
+		for _, o := range m.followers() {
+			o.stop(true)
+		}
+		took, err := n.patiently(t, "lost")
+		if !errors.Is(err, ErrNoQuorum) || took < quorumElections*election {
+			t.Errorf("%v after %v, want %v after at least %v", err, took, ErrNoQuorum, quorumElections*election)
+		}
+	})
+}
