@@ -64,7 +64,7 @@ func TestATaskIsExecutedElsewhere(t *testing.T) {
 	slow := hire("Slow", "sleep 300")
 	execute := func(on int, body map[string]any, headers ...string) (e executed, a Answer) {
 		t.Helper()
-		a, err := b.Call(on, "POST", "/api/v1/execute", body, nil, append(b.Seen(), headers...)...)
+		a, err := b.Ask(on, "POST", "/api/v1/execute", body, nil, append(b.Seen(), headers...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestATaskIsExecutedElsewhere(t *testing.T) {
 	}
 	over := make(chan answered, 1)
 	go func() {
-		a, err := b.Call(0, "POST", "/api/v1/execute", task(slow, "timeout_ms", 600_000), nil,
+		a, err := b.Ask(0, "POST", "/api/v1/execute", task(slow, "timeout_ms", 600_000), nil,
 			append(boss.As(), "Idempotency-Key", "slow")...)
 		got := answered{a: a}
 		if err == nil {
@@ -208,7 +208,7 @@ func TestATaskCostsNoMoreThanIsLeft(t *testing.T) {
 		`n=0; while [ $n -lt 50 ]; do n=$((n+1)); code=$(`+call+`); [ $code = 200 ] || { cat $OUT; exit 7; }; done; exit 0`)
 	execute := func(a Agent, usd float64) (e executed, answer Answer) {
 		t.Helper()
-		answer, err := b.Call(0, "POST", "/api/v1/execute", map[string]any{"agent_id": a.ID, "task": "Spend",
+		answer, err := b.Ask(0, "POST", "/api/v1/execute", map[string]any{"agent_id": a.ID, "task": "Spend",
 			"timeout_ms": 600_000, "context": map[string]any{"company_id": of, "budget_remaining_usd": usd}}, nil, b.Seen()...)
 		if err == nil {
 			err = json.Unmarshal(answer.Body, &e)

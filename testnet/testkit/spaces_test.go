@@ -219,7 +219,7 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 			"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"services": []any{map[string]any{"name": "x",
 				"command": "id"}}}}}, 403},
 	} {
-		got, err := b.Call(0, "POST", "/api/projects/"+p.ID+"/workspaces", c.body, nil, a.As()...)
+		got, err := b.Ask(0, "POST", "/api/projects/"+p.ID+"/workspaces", c.body, nil, a.As()...)
 		if err != nil || got.Status != c.want {
 			t.Errorf("an agent's %v: %d %s, want %d", c.body, got.Status, got.Body, c.want)
 		}
@@ -328,7 +328,7 @@ func TestServicesOfWorkspaces(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &in); err != nil {
 			t.Fatal(err)
 		}
-		if a, err := b.Call(0, "POST", path+"/runtime-services/start", in, nil); err != nil || a.Status != want {
+		if a, err := b.Ask(0, "POST", path+"/runtime-services/start", in, nil); err != nil || a.Status != want {
 			t.Errorf("%s: %d %s, want %d", body, a.Status, a.Body, want)
 		}
 	}
@@ -432,7 +432,7 @@ func TestServicesRestWithTheirCompany(t *testing.T) {
 			s := web()
 			return s.Status == "stopped" && strings.Contains(s.Error, c.says) && s.DesiredState == "running" && !lives(pids()[n])
 		})
-		if a, err := b.Call(0, "POST", path+"start", map[string]any{}, nil); err != nil || a.Status != 409 ||
+		if a, err := b.Ask(0, "POST", path+"start", map[string]any{}, nil); err != nil || a.Status != 409 ||
 			!strings.Contains(string(a.Body), c.says) {
 			t.Errorf("starting one under %s: %d %s, want 409", c.name, a.Status, a.Body)
 		}

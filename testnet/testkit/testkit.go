@@ -363,8 +363,9 @@ func sentOf(body any) ([]byte, error) {
 // URL is where a node serves path.
 func (b *Bed) URL(on int, path string) string { return "http://" + b.Nodes[on].HTTPAddr() + path }
 
-// Ask is Call that asks again, as clients are told to: while the mesh has no leader, or
-// the node is busy or behind what was seen, when nothing was done; and while it is not
+// Ask is Call that asks again, as clients are told to: while the mesh has no leader or,
+// on a busy machine, has had none for longer than callers wait, or the node is busy or
+// behind what was seen, when nothing was done; and while it is not
 // known whether it was done, a POST under an Idempotency-Key, and all else but a DELETE
 // because it does the same when it is done twice.
 func (b *Bed) Ask(on int, method, path string, body, out any, headers ...string) (Answer, error) {
@@ -377,7 +378,7 @@ func (b *Bed) Ask(on int, method, path string, body, out any, headers ...string)
 			return false
 		}
 		switch is.Code {
-		case "no_leader", "busy", "behind":
+		case "no_leader", "no_quorum", "busy", "behind":
 			return true
 		case "outcome_unknown", "timeout":
 			return method != http.MethodDelete

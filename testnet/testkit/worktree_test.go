@@ -116,7 +116,7 @@ func TestIssuesHaveWorktrees(t *testing.T) {
 		t.Errorf("another issue's worktree: %v", err)
 	}
 	for at, want := range map[string]int{path: 409, "/api/execution-workspaces/" + trees[1].ID: 422} {
-		if got, err := b.Call(0, "POST", at+"/runtime-services/start", map[string]any{}, nil); err != nil ||
+		if got, err := b.Ask(0, "POST", at+"/runtime-services/start", map[string]any{}, nil); err != nil ||
 			got.Status != want {
 			t.Errorf("services of a workspace without any, or of a closed one: %d, want %d, %v", got.Status, want, err)
 		}
