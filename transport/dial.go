@@ -192,19 +192,42 @@ func (t *Transport) peer(ctx context.Context, id identity.NodeID) (*peer, error)
 	if _, revoked, _ := t.cfg.Member(id); revoked {
 		return nil, refuse(Revoked, "node %s", id.Short())
 	}
-	var after uint64
 	old := t.newest(id)
-	if old != nil {
-		if old.answers(ctx) {
-			return old, nil
-		}
-		after = old.serial
+	if old == nil {
+		return t.connect(ctx, id, 0)
 	}
-	p, err := t.connect(ctx, id, after)
-	if err != nil && old != nil && !old.gone() {
-		return old, nil // perhaps only slow, and there is no better way
+	p, err := t.better(ctx, old, func(ctx context.Context) (*peer, error) { return t.connect(ctx, id, old.serial) })
+	if err != nil && !old.gone() {
+		return old, nil // there is no better way
 	}
 	return p, err
+}
+
+// better returns a connection that works: old, or the one that dial makes where old does not
+// answer. Old may only be slow, and on a slow path or machine a new connection takes several
+// times as long as an answer, so whichever comes first is taken.
+func (t *Transport) better(ctx context.Context, old *peer, dial func(context.Context) (*peer, error)) (*peer, error) {
+	yes, late := old.answers(ctx)
+	if yes {
+		return old, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var made *peer
+	var err error
+	done := make(chan struct{})
+	t.spawn(func() {
+		defer close(done)
+		made, err = dial(ctx)
+	})
+	select {
+	case <-done:
+	case <-late:
+		return old, nil
+	case <-t.ctx.Done():
+		return nil, ErrClosed
+	}
+	return made, err
 }
 
 // connect waits for a connection to id that was registered after the given

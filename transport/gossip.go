@@ -84,9 +84,14 @@ func (g *GossipPort) DialStream(addr string, timeout time.Duration) (net.Conn, e
 
 // peerAt returns a connection to whoever is at addr.
 func (t *Transport) peerAt(ctx context.Context, addr netip.AddrPort) (*peer, error) {
-	if p := t.connectedTo(addr); p != nil && p.answers(ctx) {
-		return p, nil
+	if old := t.connectedTo(addr); old != nil {
+		return t.better(ctx, old, func(ctx context.Context) (*peer, error) { return t.newPeerAt(ctx, addr) })
 	}
+	return t.newPeerAt(ctx, addr)
+}
+
+// newPeerAt dials whoever is at addr.
+func (t *Transport) newPeerAt(ctx context.Context, addr netip.AddrPort) (*peer, error) {
 	t.mu.Lock()
 	closed := t.closed
 	t.mu.Unlock()

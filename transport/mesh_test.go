@@ -125,6 +125,12 @@ func everywhere(t *testing.T, f func(t *testing.T, w world)) {
 
 func inBubble(t *testing.T, f func(t *testing.T, w world)) {
 	t.Helper()
+	bubbleWith(t, 5*time.Millisecond, f)
+}
+
+// bubbleWith is inBubble with another latency from node to node.
+func bubbleWith(t *testing.T, latency time.Duration, f func(t *testing.T, w world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		sim := &simnet.Simnet{Router: &simnet.PerfectRouter{}}
 		port := 1000
@@ -132,7 +138,7 @@ func inBubble(t *testing.T, f func(t *testing.T, w world)) {
 			port++
 			one := &simnet.Simnet{Router: sim.Router}
 			c := one.NewEndpoint(&net.UDPAddr{IP: net.IP{10, 0, 0, 1}, Port: port},
-				simnet.NodeBiDiLinkSettings{Latency: 5 * time.Millisecond})
+				simnet.NodeBiDiLinkSettings{Latency: latency})
 			one.Start()
 			t.Cleanup(func() { c.Close(); one.Close() })
 			return c

@@ -255,10 +255,10 @@ func (p *peer) ping() {
 }
 
 // answers reports whether the connection seems to work: it was heard lately, or
-// answers a ping in time.
-func (p *peer) answers(ctx context.Context) bool {
+// answers a ping in time. If not, late is closed when it answers after all.
+func (p *peer) answers(ctx context.Context) (yes bool, late <-chan struct{}) {
 	if p.signs.silence() < quietAfter {
-		return true
+		return true, nil
 	}
 	sign := p.signs.awaited()
 	p.ping()
@@ -266,12 +266,12 @@ func (p *peer) answers(ctx context.Context) bool {
 	defer timeout.Stop()
 	select {
 	case <-sign:
-		return true
+		return true, nil
 	case <-p.conn.Context().Done():
 	case <-timeout.C:
 	case <-ctx.Done():
 	}
-	return false
+	return false, sign
 }
 
 // A Peer describes one authenticated connection.

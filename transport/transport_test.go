@@ -744,6 +744,40 @@ func TestIdleConnections(t *testing.T) {
 	})
 }
 
+// A peer that answers later than a dial likes to wait is reached on the connection that there is: by its node
+// ID and at its address. A new one takes longer than the caller has.
+func TestSlowPeerIsReached(t *testing.T) {
+	t.Parallel()
+	bubbleWith(t, 400*time.Millisecond, func(t *testing.T, w world) {
+		r := newRoster(testKeys(1), testKeys(2))
+		a, b := open(t, testConfig(w.socket(), testKeys(1), r)), open(t, testConfig(w.socket(), testKeys(2), r))
+		introduce(a, b)
+		wantEcho(t, a, testKeys(2).ID())
+		for _, way := range []struct {
+			name string
+			dial func(context.Context) (net.Conn, error)
+		}{
+			{"by ID", func(ctx context.Context) (net.Conn, error) { return a.Dial(ctx, testKeys(2).ID(), KindRaft) }},
+			{"by address", func(ctx context.Context) (net.Conn, error) { return a.DialAt(ctx, addrOf(b), KindRaft) }},
+			{"for gossip", func(context.Context) (net.Conn, error) {
+				return a.Gossip().DialStream(addrOf(b).String(), 2*time.Second)
+			}},
+		} {
+			time.Sleep(4 * quietAfter) // what the dial before began has ended, and is silent, too
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			began := time.Now()
+			c, err := way.dial(ctx)
+			cancel()
+			if took := time.Since(began); err != nil || took < probeTimeout || took > 1500*time.Millisecond {
+				t.Errorf("%s: %v after %v", way.name, err, took)
+			}
+			if err == nil {
+				c.Close()
+			}
+		}
+	})
+}
+
 // After a failed dial there is a pause, which grows; a new address, and a call
 // by the peer, end it.
 func TestBackoff(t *testing.T) {
