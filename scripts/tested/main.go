@@ -9,6 +9,17 @@
 // and the stage. What each failed test said comes once more at the end, in few lines: a
 // test of processes prints pages of logs, and of a long output people see the end. Where
 // SELVAGE_FAILED names a file, it is appended there, for the end of what is printed then.
+//
+// It also runs any command so that nothing that this started outlives it:
+//
+//	tested -hold [-parent PID] [-remove DIRECTORY] COMMAND [ARGUMENT...]
+//
+// It ends with the command's status, 128 and the signal's number where one ended it. On Linux every
+// process below it is killed then, also one that left its parent, group and session. The same happens
+// when it is sent SIGINT, SIGTERM or SIGHUP, which it hands on and leaves the command a moment for,
+// when the process PID, or else the one that started it, has ended (unless SIGHUP is ignored, as under
+// nohup), and when it is killed itself. Of root it also has mounts of its own, which end with it, the
+// names of network namespaces among them. DIRECTORY is removed at the end.
 package main
 
 import (
@@ -37,6 +48,14 @@ const maxLine = 64 << 20
 
 func main() {
 	args := os.Args[1:]
+	if len(args) > 0 && args[0] == "-hold" {
+		h, err := parseHold(args[1:])
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "tested:", err)
+			os.Exit(2)
+		}
+		os.Exit(h.run())
+	}
 	stage := ""
 	if len(args) > 1 && args[0] == "-stage" {
 		stage, args = args[1], args[2:]
@@ -70,15 +89,16 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tested:", err)
-		end(said.failed)
+		end(stage, said.failed)
 	}
 	if n := len(said.skipped); !short && n > 0 && os.Getenv("SELVAGE_CI") != "" {
-		end([][]string{{fmt.Sprintf("FAIL: %d tests were skipped, and with SELVAGE_CI set none may be", n), said.skipped[0]}})
+		why := fmt.Sprintf("FAIL: %d tests were skipped, and with SELVAGE_CI set none may be", n)
+		end(stage, [][]string{{why, said.skipped[0]}})
 	}
 }
 
-// end says what failed, here or in the file of SELVAGE_FAILED, and ends with status 1.
-func end(failed [][]string) {
+// end says what failed of a stage, here or in the file of SELVAGE_FAILED, and ends with status 1.
+func end(stage string, failed [][]string) {
 	to := io.Writer(os.Stdout)
 	if file := os.Getenv("SELVAGE_FAILED"); file != "" {
 		if f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
@@ -86,7 +106,7 @@ func end(failed [][]string) {
 			to = f
 		}
 	}
-	fmt.Fprint(to, strings.Join(brief(failed), "\n")+"\n")
+	fmt.Fprint(to, strings.Join(brief(stage, failed), "\n")+"\n")
 	os.Exit(1)
 }
 
@@ -232,7 +252,7 @@ func cut(line string) string {
 }
 
 // brief is what of the failures fits the end of a long output.
-func brief(failed [][]string) []string {
+func brief(stage string, failed [][]string) []string {
 	lines := slices.Concat(failed...)
 	if len(lines) > maxBrief {
 		lines = nil
@@ -243,5 +263,8 @@ func brief(failed [][]string) []string {
 	if more := len(lines) - maxBrief; more > 0 {
 		lines = append(lines[:maxBrief:maxBrief], fmt.Sprintf("[... %d lines more, see above]", more))
 	}
-	return append([]string{"what failed, said again:"}, lines...)
+	if stage != "" {
+		stage = " in " + stage
+	}
+	return append([]string{"what failed" + stage + ", said again:"}, lines...)
 }

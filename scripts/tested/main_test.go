@@ -90,11 +90,12 @@ func TestFailuresAreSaidAgain(t *testing.T) {
 		("    a_test.go:5: " + long)[:maxShown] + " [...]",
 		"FAIL: m/a TestParent/sub", "        FAIL: testdata/x.txtar:9: no match",
 		"FAIL: m/b", "panic: test timed out after 1m0s"}
-	if got := brief(f.failed); !slices.Equal(got, want) {
+	if got := brief("", f.failed); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	many := slices.Repeat(f.failed, 20)
-	if got := brief(many); len(got) > 40 || got[0] != want[0] || !strings.Contains(got[len(got)-1], "more") {
+	got, first := brief("rooms", many), "what failed in rooms, said again:"
+	if len(got) > 40 || got[0] != first || !strings.Contains(got[len(got)-1], "more") {
 		t.Errorf("of many failures:\n%s", strings.Join(got, "\n"))
 	}
 }
