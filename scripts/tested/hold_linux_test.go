@@ -26,11 +26,14 @@ const (
 	within, asleep = time.Minute, 5 * time.Minute
 )
 
-// The test binary also plays the program itself and all that it starts.
+// The test binary also plays the program itself and all that it and scripts/test start.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "tested" {
+	switch name := filepath.Base(os.Args[0]); name {
+	case "tested":
 		main()
 		os.Exit(0)
+	case "go", "git", "make", "readme":
+		os.Exit(playTool(name, os.Args[1:]))
 	}
 	if len(os.Args) > 2 && strings.HasPrefix(os.Args[1], "play-") {
 		os.Exit(play(os.Args[1], os.Args[2], os.Args[3:]))
