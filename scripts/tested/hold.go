@@ -30,11 +30,15 @@ func parseHold(args []string) (h held, err error) {
 	return h, nil
 }
 
+// tidy removes the directory, on a thread that has the mounts of the machine: where the command has
+// mounts of its own, it may have left some in the directory.
 func (h held) tidy() {
 	if h.remove == "" {
 		return
 	}
-	if err := os.RemoveAll(h.remove); err != nil {
+	removed := make(chan error)
+	go func() { removed <- os.RemoveAll(h.remove) }()
+	if err := <-removed; err != nil {
 		fmt.Fprintln(os.Stderr, "tested:", err)
 	}
 }
