@@ -46,7 +46,8 @@ type host struct {
 }
 
 // placeReplicas decides which replicas go where. A node that the access policy closes to the person who declared a
-// process comes after all others: it refuses the start, and the replica says why.
+// process comes after all others: it refuses the start, and the replica says why. As that is for good, it is not chosen
+// while a node that is open may only not have been heard yet, as by a leader that has just begun.
 func placeReplicas(tx *ledger.Tx, live []Beat, now core.Time) (moves []replica.Place) {
 	all := replica.All(tx)
 	if _, halted := entity.Halted(tx); halted || len(all) == 0 {
@@ -58,10 +59,8 @@ func placeReplicas(tx *ledger.Tx, live []Beat, now core.Time) (moves []replica.P
 		if !ok || !n.Member() {
 			continue
 		}
-		h := host{Beat: b, node: n}
-		if d, ok := company.DutyOf(tx, string(b.Node)); ok {
-			h.cordoned, h.drains = true, d.Drain
-		}
+		h := hostOf(tx, n)
+		h.Beat = b
 		for _, d := range all {
 			for _, r := range d.Replicas {
 				if r.Session == b.Session && !r.Over() {
@@ -71,6 +70,7 @@ func placeReplicas(tx *ledger.Tx, live []Beat, now core.Time) (moves []replica.P
 		}
 		hosts = append(hosts, h)
 	}
+	silent := silentHosts(tx, hosts)
 	for _, d := range all {
 		var spec kernel.Spec
 		if json.Unmarshal(d.Spec, &spec) != nil {
@@ -101,7 +101,8 @@ func placeReplicas(tx *ledger.Tx, live []Beat, now core.Time) (moves []replica.P
 					best, least = n, has
 				}
 			}
-			if best < 0 {
+			open := func(h host) bool { return h.may(d) && closed(string(h.node.ID)) == "" }
+			if best < 0 || least[0] > 0 && slices.ContainsFunc(silent, open) {
 				continue
 			}
 			to := &hosts[best]
@@ -114,10 +115,32 @@ func placeReplicas(tx *ledger.Tx, live []Beat, now core.Time) (moves []replica.P
 	return moves
 }
 
-// fits reports whether a node may run a replica.
+func hostOf(tx *ledger.Tx, n ledger.Node) host {
+	d, ok := company.DutyOf(tx, string(n.ID))
+	return host{node: n, cordoned: ok, drains: ok && d.Drain}
+}
+
+// silentHosts returns the nodes with a session that are none of hosts.
+func silentHosts(tx *ledger.Tx, hosts []host) (silent []host) {
+	for _, s := range ledger.OpenSessions(tx) {
+		if slices.ContainsFunc(hosts, func(h host) bool { return h.node.ID == s.Node }) {
+			continue
+		}
+		if n, ok := ledger.FindNode(tx, s.Node); ok && n.Member() {
+			silent = append(silent, hostOf(tx, n))
+		}
+	}
+	return silent
+}
+
+// fits reports whether a node may run a replica, and can.
 func (h host) fits(d replica.Declared, spec kernel.Spec) bool {
+	return h.Slots > 0 && h.may(d) && slices.Contains(h.Adapters, adapterOf[spec.Backend])
+}
+
+// may reports whether a node may run a replica as far as the mesh knows it.
+func (h host) may(d replica.Declared) bool {
 	lacks := func(l string) bool { return !slices.Contains(h.node.Labels, l) }
-	return h.Slots > 0 && !h.cordoned && !h.node.Has(ledger.LabelUntrusted) && slices.Contains(h.Adapters,
-		adapterOf[spec.Backend]) &&
-		(d.Node == "" || d.Node == string(h.Node)) && !slices.ContainsFunc(d.Labels, lacks)
+	return !h.cordoned && !h.node.Has(ledger.LabelUntrusted) && (d.Node == "" || d.Node == string(h.node.ID)) &&
+		!slices.ContainsFunc(d.Labels, lacks)
 }
