@@ -17,7 +17,7 @@ SEED ?= 17
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: where board ui ui-dev ui-types screenshots notice agent clients models model readme system help up down build examples test room race check contract metrics sizing bench soak fuzz dist clean
+.PHONY: where board ui ui-dev ui-types screenshots notice agent clients models model readme system help up down build examples test room race dates check contract metrics sizing bench soak fuzz dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -48,6 +48,9 @@ test: build ## run every test, the 200-seed fault simulation included
 room: ## test one room and those inside it, without what takes long: make room ROOM=scheduler
 	@test -n "$(ROOM)" || { echo "name a room: make room ROOM=scheduler"; exit 2; }
 	go test -short ./$(ROOM)/...
+
+dates: ## run what reads the time tomorrow, as the month turns, on 29 February, while summer time begins and ends, in 40 and 400 days
+	go run ./scripts/dates
 
 clients: ## install Paperclip's own clients for the tests that run them
 	./scripts/clients

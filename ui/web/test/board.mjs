@@ -217,7 +217,15 @@ const steps = {
     await page.getByRole('button', { name: 'Set a limit' }).click()
     await page.getByLabel('New limit in dollars').fill('20')
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
-    await page.getByText(/at the end at this rate/).first().waitFor(wait)
+    const limits = async () => (await ask(url, `/api/companies/${company.id}/budgets/overview`)).policies
+    await until(async () => (await limits()).length > 0, 'no limit was stored')
+    // In the first hours of a window nothing is forecast, so another page looks when half of it is over.
+    const [{ windowStart, windowEnd }] = await limits()
+    const later = await context.newPage()
+    await later.clock.setFixedTime((Date.parse(windowStart) + Date.parse(windowEnd)) / 2)
+    await later.goto(`${url}/ACM/costs`)
+    await later.getByText(/2\.50 at the end at this rate/).first().waitFor(wait)
+    await later.close()
   },
   async 'a card is dragged to another state, and a key assigns'() {
     await page.goto(`${url}/ACM/issues?view=board`)
