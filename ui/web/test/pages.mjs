@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { hands } from './hands.mjs'
 
-export function pageSteps({ page, url, ask, must, wait }) {
+export function pageSteps({ page, url, ask, must, wait, atMonthEnd }) {
   const { company, of, dialog, button, menu, until } = hands({ page, url, ask, must })
   const save = (name) => dialog.getByRole('button', { name, exact: true }).click()
 
@@ -338,7 +338,7 @@ export function pageSteps({ page, url, ask, must, wait }) {
       await ask(url, `${await of()}/cost-events`, 'POST', { agentId: agent.id, projectId: project.id, provider: 'local', model: 'm-2', inputTokens: 50, outputTokens: 5, costCents: 75, occurredAt: new Date().toISOString() })
       await page.goto(`${url}/ACM/costs?by=project`)
       await page.getByRole('row', { name: /North basin.*0\.75/ }).waitFor(wait)
-      await page.getByText(/by month end at this rate/).waitFor(wait)
+      await atMonthEnd(`${url}/ACM/costs?by=project`, (later) => later.getByText(/by month end at this rate/).waitFor(wait))
       await page.getByRole('row', { name: /North basin/ }).getByRole('button').click()
       await page.getByRole('row', { name: /^Total.*0\.75/ }).waitFor(wait)
     },
