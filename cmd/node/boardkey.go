@@ -26,7 +26,7 @@ func keyCommand(c *cli.CLI) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := map[string]any{"name": args[0]}
 			if ttl > 0 {
-				in["expiresAt"] = time.Now().Add(ttl).UTC().Format("2006-01-02T15:04:05.000Z")
+				in["expiresAt"] = cli.Wall().Add(ttl).UTC().Format("2006-01-02T15:04:05.000Z")
 			}
 			var row boardKeyRow
 			return c.Send(cmd, "POST", "/api/board-api-keys", in, &row, func(w io.Writer) { fmt.Fprintln(w, row.Token) })

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,11 +14,20 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/testnet"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(seldom{m}, map[string]func(){"selvage": func() { os.Exit(run(os.Args[1:])) }})
+	testscript.Main(seldom{m}, map[string]func(){"selvage": func() {
+		var err error
+		if cli.Wall, err = kit.ProgramClock(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(run(os.Args[1:]))
+	}})
 }
 
 // seldom has the tests collect their own garbage less often than the programs that they run.
@@ -34,7 +44,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
-			if err := givePorts(e); err != nil {
+			if err := errors.Join(givePorts(e), giveDate(e)); err != nil {
 				return err
 			}
 			e.Defer(func() { // processes that a failed script has left running
@@ -85,6 +95,16 @@ func givePorts(e *testscript.Env) error {
 	}
 	e.Vars = append(e.Vars, fmt.Sprintf("SELVAGE_API_URL=http://127.0.0.1:%d", base))
 	return nil
+}
+
+// giveDate tells a script the time of its world (NOW), and the programs that it starts.
+func giveDate(e *testscript.Env) error {
+	clock, err := kit.ProgramClock()
+	if err == nil {
+		e.Setenv("NOW", clock().UTC().Format(time.RFC3339))
+		e.Setenv("SELVAGE_DATE", kit.ProgramDate(clock))
+	}
+	return err
 }
 
 // eventually is the script command "eventually COMMAND...": it repeats COMMAND until it

@@ -305,6 +305,7 @@ const (
 )
 
 func serveOnce(ctx context.Context, cmd *cobra.Command, conf node.Config) error {
+	conf.Wall = cli.Wall
 	n, err := node.Open(ctx, conf)
 	if err != nil {
 		return err

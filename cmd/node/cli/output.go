@@ -218,6 +218,9 @@ func Dash(s string) string {
 // Cents formats an amount of money, such as $1.25.
 func Cents(c int64) string { return fmt.Sprintf("$%d.%02d", c/100, c%100) }
 
+// Wall is the clock of the program, of its nodes too. Tests that hold a date set another one before a command runs.
+var Wall = time.Now
+
 // farAway is the distance in time from which a date is shown instead.
 const farAway = 365 * 24 * time.Hour
 
@@ -233,7 +236,7 @@ func when(iso string, wide bool) string {
 	case wide:
 		return t.UTC().Format(time.RFC3339)
 	}
-	d := time.Since(t)
+	d := Wall().Sub(t)
 	switch {
 	case d.Abs() > farAway:
 		return t.UTC().Format(time.DateOnly)
