@@ -170,9 +170,12 @@ const steps = {
     await page.getByRole('link', { name: 'Survey comments' }).focus()
     const slow = async (route) => { await new Promise((done) => setTimeout(done, 1000)); await route.continue() }
     await page.route(/\/api\/issues\/[^/]+$/, slow)
+    const slowly = await context.newCDPSession(page)
+    await slowly.send('Emulation.setCPUThrottlingRate', { rate: 20 }) // a machine that has much else to do
     await page.keyboard.press('Enter')
     await page.waitForURL(/\/ACM\/issues\/ACM-1$/, wait)
     await focus('page')
+    await slowly.send('Emulation.setCPUThrottlingRate', { rate: 1 })
     await page.locator('[data-announcer]', { hasText: 'Survey comments' }).waitFor({ ...wait, state: 'attached' })
     await page.unroute(/\/api\/issues\/[^/]+$/, slow)
     const tree = await page.locator('body').ariaSnapshot()

@@ -57,10 +57,19 @@ function useArrival(path: string): void {
       first.current = false
       return
     }
+    const settle = () => {
+      if (document.activeElement === document.body) document.getElementById('page')?.focus({ preventScroll: true })
+    }
+    // On a slow machine the page comes later, and what stood for it until then takes the focus with it.
+    const came = new MutationObserver(settle)
     const timer = setTimeout(() => {
       announce(document.title)
-      if (document.activeElement === document.body) document.getElementById('page')?.focus({ preventScroll: true })
+      settle()
+      came.observe(document.body, { childList: true, subtree: true })
     }, arrival)
+    const leave = () => came.disconnect() // whoever acts has the focus where they want it
+    const acts = ['keydown', 'pointerdown'] as const
+    acts.forEach((act) => addEventListener(act, leave))
     // One that must be read first has its title later.
     const late = new MutationObserver(() => announce(document.title))
     const title = document.querySelector('title')
@@ -68,6 +77,8 @@ function useArrival(path: string): void {
     return () => {
       clearTimeout(timer)
       late.disconnect()
+      leave()
+      acts.forEach((act) => removeEventListener(act, leave))
     }
   }, [path])
 }

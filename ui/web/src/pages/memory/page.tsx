@@ -98,7 +98,7 @@ export function Page() {
           <Section title={tp.memory.newest} aside={newest.data && <span className="text-xs text-ink3">{tp.memory.listed(number(rows.length), number(newest.data.total))}</span>}>
             <Loaded of={newest} rows={5}>{(list) => rows.length === 0 ? (search.kind || search.tag ? <Empty icon="search" title={tp.memory.noHit} why={tp.memory.noKind} /> : <Empty icon="memory" title={tp.memory.empty} why={tp.memory.emptyWhy} />) : <>
               <ul className="rounded border border-line">{rows.map(line)}</ul>
-              {list.next && shown < most && <div className="mt-2 text-center"><Button busy={newest.isFetching} onClick={() => setShown((n) => Math.min(most, n * 3))}>{tp.memory.more}</Button></div>}
+              {list.next && shown < most && <div className="mt-2 text-center"><Button busy={newest.isPlaceholderData} onClick={() => setShown((n) => Math.min(most, n * 3))}>{tp.memory.more}</Button></div>}
               {list.next && shown >= most && <p className="mt-2 text-sm text-ink3">{tp.memory.rest(number(most))}</p>}
             </>}</Loaded>
           </Section>

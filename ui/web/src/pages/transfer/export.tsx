@@ -36,7 +36,7 @@ export function Page() {
   }
   return (
     <Frame title={t.transfer.export} command={`selvage company export ./${company.issuePrefix.toLowerCase()} --company ${company.issuePrefix}`}
-      tools={<Button look="primary" icon="export" busy={preview.isFetching} disabled={!preview.data} onClick={() => preview.data && save(preview.data)}>{t.transfer.save}</Button>}>
+      tools={<Button look="primary" icon="export" busy={preview.isPending} onClick={() => preview.data && save(preview.data)}>{t.transfer.save}</Button>}>
       <Tabs value="export" onChange={(v) => void go({ to: `/${company.issuePrefix}/company/${v}` })} tabs={[{ value: 'import', label: t.transfer.import }, { value: 'export', label: t.transfer.export }]}>
         <Tab value="export" className="flex w-full max-w-page flex-col gap-4 p-4">
           <p className="text-sm text-ink2">{t.transfer.exportWhy}</p>
