@@ -70,7 +70,6 @@ func placeReplicas(tx *ledger.Tx, live []Beat, now core.Time) (moves []replica.P
 		}
 		hosts = append(hosts, h)
 	}
-	silent := silentHosts(tx, hosts)
 	for _, d := range all {
 		var spec kernel.Spec
 		if json.Unmarshal(d.Spec, &spec) != nil {
@@ -102,7 +101,7 @@ func placeReplicas(tx *ledger.Tx, live []Beat, now core.Time) (moves []replica.P
 				}
 			}
 			open := func(h host) bool { return h.may(d) && closed(string(h.node.ID)) == "" }
-			if best < 0 || least[0] > 0 && slices.ContainsFunc(silent, open) {
+			if best < 0 || least[0] > 0 && slices.ContainsFunc(silentHosts(tx, hosts), open) {
 				continue
 			}
 			to := &hosts[best]
